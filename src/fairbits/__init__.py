@@ -1,0 +1,64 @@
+"""fairbits: how many bits of protected information a model's decisions use, for whom, and through which neurons.
+
+>>> import fairbits
+>>> result = fairbits.qid([[0.10, 0.11, 0.52, 0.53]], epsilon=0.025)
+>>> int(result.k[0]), float(result.q_inf[0])
+(2, 1.0)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fairbits._version import __version__
+
+if TYPE_CHECKING:
+    from fairbits.audit import Audit
+    from fairbits.data import Subject, load_subject
+    from fairbits.domain import Attribute, Encoding, Schema, Table, Twins
+    from fairbits.errors import FairbitsError
+    from fairbits.measure import qid
+    from fairbits.models import Network, load_model
+
+_HOMES = {
+    "Attribute": "domain",
+    "Audit": "audit",
+    "Encoding": "domain",
+    "FairbitsError": "errors",
+    "Network": "models",
+    "Schema": "domain",
+    "Subject": "data",
+    "Table": "domain",
+    "Twins": "domain",
+    "load_model": "models",
+    "load_subject": "data",
+    "qid": "measure",
+}
+
+__all__ = [
+    "Attribute",
+    "Audit",
+    "Encoding",
+    "FairbitsError",
+    "Network",
+    "Schema",
+    "Subject",
+    "Table",
+    "Twins",
+    "__version__",
+    "load_model",
+    "load_subject",
+    "qid",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that `import fairbits` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
+    return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,9 @@
+"""What a person may be: attributes, schema, twins, encoding."""
+
+from fairbits.domain.attribute import Attribute
+from fairbits.domain.encoding import Encoding, FirstLayer, Lookup, Numeric
+from fairbits.domain.schema import Schema
+from fairbits.domain.table import Table
+from fairbits.domain.twins import Twins
+
+__all__ = ["Attribute", "Encoding", "FirstLayer", "Lookup", "Numeric", "Schema", "Table", "Twins"]

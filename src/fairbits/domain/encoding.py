@@ -1,0 +1,168 @@
+"""From codes to what the network eats: every attribute becomes some of the network's inputs.
+
+Encodings are affine: a numeric attribute enters as ``(code − shift) · scale``, any other as a row of a lookup table
+(one-hot is the identity table). So the first layer of a network is itself a table: see ``first_layer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain.attribute import Codes
+from fairbits.domain.schema import Schema
+from fairbits.domain.twins import Twins
+from fairbits.errors import ModelError, SchemaError
+
+Inputs = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """One input: ``(code − shift) · scale``."""
+
+    column: int
+    shift: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def columns(self) -> npt.NDArray[np.int64]:
+        """The inputs that this part fills."""
+        return np.array([self.column])
+
+    def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """(n,) codes to (n, 1) inputs."""
+        return ((codes - self.shift) * self.scale)[:, None]
+
+    def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:  # noqa: ARG002
+        """Change of the output per unit of code."""
+        return np.asarray(gradient[:, 0] * self.scale, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Several inputs: row ``code − low`` of a table (one-hot, ordinal, any fixed embedding)."""
+
+    columns: npt.NDArray[np.int64]
+    table: npt.NDArray[np.float64]
+    low: int = 0
+
+    def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """(n,) codes to (n, width) inputs."""
+        return self.table[self._rows(codes)]
+
+    def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
+        """Change of the output per step of code, to first order: the mean of one step up and one down."""
+        effect = np.asarray(gradient @ self.table.T, dtype=np.float64)
+        rows = self._rows(codes)
+        up = np.minimum(rows + 1, len(self.table) - 1)
+        down = np.maximum(rows - 1, 0)
+        people = np.arange(len(rows))
+        return np.asarray((effect[people, up] - effect[people, down]) / np.maximum(up - down, 1), dtype=np.float64)
+
+    def _rows(self, codes: Codes) -> npt.NDArray[np.int64]:
+        return np.rint(codes).astype(np.int64) - self.low
+
+
+Part = Numeric | Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLayer:
+    """The first layer as a sum over attributes: ``bias + Σ slope·(code − shift) + Σ table[code − low]``."""
+
+    bias: npt.NDArray[np.float32]
+    slopes: dict[int, tuple[float, npt.NDArray[np.float32]]]
+    tables: dict[int, tuple[int, npt.NDArray[np.float32]]]
+
+    def contribution(self, attribute: int, codes: Codes) -> npt.NDArray[np.float32]:
+        """What one attribute adds to the pre-activation, (n, width)."""
+        if attribute in self.slopes:
+            shift, slope = self.slopes[attribute]
+            return (codes - shift).astype(np.float32)[:, None] * slope
+        low, table = self.tables[attribute]
+        return table[np.rint(codes).astype(np.int64) - low]
+
+
+class Encoding:
+    """How each attribute, in schema order, becomes inputs of the network."""
+
+    def __init__(self, parts: Sequence[Part]):
+        self.parts = tuple(parts)
+        filled = np.concatenate([part.columns for part in self.parts])
+        self.width = len(filled)
+        if not np.array_equal(np.sort(filled), np.arange(self.width)):
+            raise SchemaError(
+                f"the encoding fills inputs {sorted(set(filled.tolist()))}; every input needs one attribute."
+            )
+
+    @classmethod
+    def identity(cls, schema: Schema) -> Encoding:
+        """Each code is one input, as it is."""
+        return cls([Numeric(column) for column in range(len(schema))])
+
+    @classmethod
+    def one_hot(cls, schema: Schema) -> Encoding:
+        """Categories become one input per label, everything else stays as it is."""
+        parts: list[Part] = []
+        column = 0
+        for attribute in schema.attributes:
+            if attribute.kind == "category":
+                size = len(attribute.labels)
+                parts.append(Lookup(np.arange(column, column + size), np.eye(size)))
+                column += size
+            else:
+                parts.append(Numeric(column))
+                column += 1
+        return cls(parts)
+
+    @classmethod
+    def fitting(cls, schema: Schema, inputs: int) -> Encoding:
+        """The plain encoding that makes as many inputs as the network takes."""
+        identity, one_hot = cls.identity(schema), cls.one_hot(schema)
+        for encoding in (identity, one_hot):
+            if encoding.width == inputs:
+                return encoding
+        raise ModelError(
+            f"the network takes {inputs} inputs, but the {len(schema)} attributes make {identity.width} as codes or "
+            f"{one_hot.width} with one-hot categories; check the columns or state the encoding."
+        )
+
+    def encode(self, codes: Codes) -> Inputs:
+        """(n, attributes) codes to (n, width) inputs."""
+        inputs = np.empty((len(codes), self.width), dtype=np.float32)
+        for attribute, part in enumerate(self.parts):
+            inputs[:, part.columns] = part.encode(codes[:, attribute])
+        return inputs
+
+    def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
+        """Inputs of all twins, (n, m, width): people and protected values are each encoded once."""
+        inputs = np.repeat(self.encode(codes)[:, None, :], twins.m, axis=1)
+        for position, attribute in enumerate(twins.columns):
+            part = self.parts[attribute]
+            inputs[:, :, part.columns] = part.encode(twins.values[:, position])
+        return inputs
+
+    def pull_back(self, gradients: npt.NDArray[np.floating], codes: Codes) -> Codes:
+        """Gradients with respect to inputs (n, width) as changes per unit of code (n, attributes)."""
+        columns = [
+            part.pull_back(gradients[:, part.columns], codes[:, attribute]) for attribute, part in enumerate(self.parts)
+        ]
+        return np.column_stack(columns)
+
+    def first_layer(self, weights: npt.NDArray[np.floating], bias: npt.NDArray[np.floating]) -> FirstLayer:
+        """The first layer's weights (inputs × width) seen from the codes."""
+        if len(weights) != self.width:
+            raise ModelError(f"the network takes {len(weights)} inputs, but the encoding makes {self.width}.")
+        exact = np.asarray(weights, dtype=np.float64)
+        slopes: dict[int, tuple[float, npt.NDArray[np.float32]]] = {}
+        tables: dict[int, tuple[int, npt.NDArray[np.float32]]] = {}
+        for attribute, part in enumerate(self.parts):
+            if isinstance(part, Numeric):
+                slopes[attribute] = (part.shift, (part.scale * exact[part.column]).astype(np.float32))
+            else:
+                tables[attribute] = (part.low, (part.table @ exact[part.columns]).astype(np.float32))
+        return FirstLayer(np.asarray(bias, dtype=np.float32), slopes, tables)

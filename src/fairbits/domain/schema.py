@@ -1,0 +1,123 @@
+"""What a person is made of: the attributes in order, which of them are protected, and what is decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fairbits.domain.attribute import Attribute, Codes
+from fairbits.errors import SchemaError, choose_from
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a person in column order, and the target that the model predicts.
+
+    ``classes`` are the target's values in the order of the network's outputs; a schema without classes is a
+    regression. ``favourable`` is the class whose probability is the score.
+    """
+
+    attributes: tuple[Attribute, ...]
+    target: str | None = None
+    classes: tuple[str, ...] = ()
+    favourable: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if not self.attributes:
+            raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
+        names = Counter(self.names)
+        double = next((name for name, count in names.items() if count > 1), None)
+        if double is not None:
+            raise SchemaError(f"attribute {double!r} is listed twice; names must differ.")
+        if self.target in names:
+            raise SchemaError(f"target {self.target!r} is also an attribute; a model must not see its own target.")
+        self._settle_favourable()
+
+    def _settle_favourable(self) -> None:
+        if len(self.classes) == 1:
+            raise SchemaError(f"the target has the single class {self.classes[0]!r}; a decision needs at least two.")
+        if not self.classes:
+            if self.favourable is not None:
+                raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
+            return
+        if self.favourable is None:
+            object.__setattr__(self, "favourable", self.classes[-1])
+        if self.favourable not in self.classes:
+            remedy = choose_from(str(self.favourable), self.classes)
+            raise SchemaError(f"favourable value {self.favourable!r} is not a class of the target; {remedy}")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names in column order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def protected(self) -> tuple[str, ...]:
+        """Names of the protected attributes, in column order."""
+        return tuple(attribute.name for attribute in self.attributes if attribute.protected)
+
+    @cached_property
+    def protected_columns(self) -> tuple[int, ...]:
+        """Columns of the protected attributes."""
+        return tuple(i for i, attribute in enumerate(self.attributes) if attribute.protected)
+
+    @cached_property
+    def free_columns(self) -> tuple[int, ...]:
+        """Columns of the attributes that a search may change."""
+        return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected)
+
+    @property
+    def regression(self) -> bool:
+        """Whether the target is a number and not a class."""
+        return not self.classes
+
+    @property
+    def favourable_index(self) -> int:
+        """Which output of the network is the favourable class (0 for a regression)."""
+        return 0 if self.favourable is None else self.classes.index(self.favourable)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.column(name)]
+
+    def column(self, name: str) -> int:
+        """The column of an attribute."""
+        if name not in self.names:
+            raise SchemaError(f"attribute {name!r} is not in the schema; {choose_from(name, self.names)}")
+        return self.names.index(name)
+
+    def with_protected(self, names: Iterable[str]) -> Schema:
+        """The same schema with exactly these attributes protected."""
+        chosen = list(names)
+        for name in chosen:
+            if name not in self.names:
+                raise SchemaError(f"protected attribute {name!r} is not in the table; {choose_from(name, self.names)}")
+        attributes = (replace(attribute, protected=attribute.name in chosen) for attribute in self.attributes)
+        return replace(self, attributes=tuple(attributes))
+
+    def read(self, codes: Sequence[float] | Codes) -> dict[str, str]:
+        """One row of codes as people read it."""
+        return {attribute.name: attribute.read(code) for attribute, code in zip(self.attributes, codes, strict=True)}
+
+    def codes_of(self, person: dict[str, str]) -> Codes:
+        """The inverse of ``read``: one row of codes from names and labels."""
+        unknown = next((name for name in person if name not in self.names), None)
+        if unknown is not None:
+            raise SchemaError(f"attribute {unknown!r} is not in the schema; {choose_from(unknown, self.names)}")
+        missing = [name for name in self.names if name not in person]
+        if missing:
+            raise SchemaError(f"the person has no value for {', '.join(missing)}; give one for every attribute.")
+        return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
+
+    def clip(self, codes: Codes) -> Codes:
+        """The nearest people inside the domain."""
+        columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
+        return np.column_stack(columns)

@@ -1,0 +1,85 @@
+"""The twins of a person: the same person under every combination of protected values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from fairbits.domain.attribute import Codes
+from fairbits.domain.schema import Schema
+from fairbits.errors import SchemaError
+
+#: More combinations than this are refused: a table of scores per person would be of no use to anyone.
+MOST_TWINS = 100_000
+
+
+class Twins:
+    """The m combinations of protected values.
+
+    Order: the protected attributes in column order, the last one changing fastest (as ``itertools.product``).
+    """
+
+    def __init__(self, schema: Schema, *, most: int = MOST_TWINS):
+        if not schema.protected:
+            raise SchemaError(
+                "no attribute is protected, so there are no twins to compare; "
+                "mark at least one with protected = true, or name it with --protected."
+            )
+        self.schema = schema
+        self.columns = np.array(schema.protected_columns, dtype=np.int64)
+        domains = [schema.attributes[i].values() for i in schema.protected_columns]
+        sizes = {schema.attributes[i].name: len(v) for i, v in zip(schema.protected_columns, domains, strict=True)}
+        m = int(np.prod([float(len(values)) for values in domains]))
+        if m > most:
+            widest = max(sizes, key=lambda name: sizes[name])
+            parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
+            raise SchemaError(
+                f"the protected attributes have {m:,} combinations ({parts}), more than {most:,}; "
+                f"coarsen {widest!r}, e.g. with a larger step or ranges."
+            )
+        grid = np.meshgrid(*domains, indexing="ij")
+        self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1)
+
+    @property
+    def m(self) -> int:
+        """How many twins a person has (the person included)."""
+        return len(self.values)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Each combination as people read it, e.g. "30–39, White, Female"."""
+        attributes = [self.schema.attributes[i] for i in self.columns]
+        return tuple(", ".join(a.read(code) for a, code in zip(attributes, row, strict=True)) for row in self.values)
+
+    def expand(self, codes: Codes) -> Codes:
+        """All twins of a batch of people, (n, m, attributes): person first, then twin."""
+        twins = np.repeat(codes[:, None, :], self.m, axis=1)
+        twins[:, :, self.columns] = self.values
+        return twins
+
+    def blocks(self, codes: Codes, *, rows: int = 65_536) -> Iterator[tuple[slice, Codes]]:
+        """The same in pieces of about ``rows`` twins, through one buffer.
+
+        The protected columns are written once; each piece only fills in its people. A piece is
+        overwritten by the next one: use it or copy it before going on.
+        """
+        people = max(1, rows // self.m)
+        buffer = np.empty((min(people, len(codes)), self.m, codes.shape[1]))
+        buffer[:, :, self.columns] = self.values
+        free = np.setdiff1d(np.arange(codes.shape[1]), self.columns)
+        for start in range(0, len(codes), people):
+            batch = codes[start : start + people]
+            piece = buffer[: len(batch)]
+            piece[:, :, free] = batch[:, None, free]
+            yield slice(start, start + len(batch)), piece
+
+    def index_of(self, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Which twin each row itself is."""
+        index = np.zeros(len(codes), dtype=np.int64)
+        for i in self.columns:
+            attribute = self.schema.attributes[i]
+            position = np.rint((codes[:, i] - attribute.low) / attribute.stride).astype(np.int64)
+            index = index * len(attribute.values()) + position
+        return index
