@@ -15,7 +15,8 @@ from fairbits.models.network import Network
 def read_npz(path: str | Path) -> Network:
     """A network from a .npz file (never runs code from it)."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here and not by NumPy, which would leave a damaged file open.
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {error}.") from None

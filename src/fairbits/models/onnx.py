@@ -31,7 +31,7 @@ def _onnx() -> ModuleType:
         import onnx
     except ImportError:
         raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files") from None
-    return onnx  # type: ignore[no-any-return]
+    return onnx
 
 
 def read_onnx(path: str | Path) -> Network:

@@ -1,0 +1,57 @@
+# On a fresh machine with Python 3.11 or newer: `make demo` shows it, `make test` checks it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs clean
+
+help:
+	@echo "make demo    set up .venv and measure the built-in Census subject"
+	@echo "make test    set up .venv and run all tests"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make format  let ruff rewrite the layout"
+	@echo "make bench   the figures of docs/benchmarks.md, measured here"
+	@echo "make docs    the documentation as HTML, in docs/_build/html"
+	@echo "make clean   remove .venv and everything built"
+
+$(VENV)/product: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("fairbits needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/developer: $(VENV)/product
+	$(BIN)/python -m pip install --quiet --editable ".[onnx]" --group test --group lint
+	@touch $@
+
+$(VENV)/writer: $(VENV)/developer
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+demo: $(VENV)/product
+	$(BIN)/fairbits measure census
+
+test: $(VENV)/developer
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/developer
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/developer
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/developer
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/writer
+	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

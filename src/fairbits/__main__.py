@@ -1,0 +1,5 @@
+"""``python -m fairbits``."""
+
+from fairbits.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""The front door in Python."""
+
+from fairbits.audit.audit import Audit
+
+__all__ = ["Audit"]

@@ -1,0 +1,72 @@
+"""A model and a table in, figures out: what the command line does, for Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.data import Subject, load_subject, make_subject
+from fairbits.domain import Encoding, Schema, Table
+from fairbits.domain.reading import as_arrow, read_arrow
+from fairbits.domain.table import table_from_arrow
+from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
+from fairbits.models import Model, load_model
+from fairbits.models.sklearn import network_of_sklearn
+
+
+class Audit:
+    """One model, one table, one schema.
+
+    ``model`` is a loaded model, a file, or a fitted scikit-learn perceptron; ``table`` a file, an Arrow, pandas or
+    polars table, or a :class:`~fairbits.Table` of codes.
+    """
+
+    def __init__(
+        self, model: Any, table: Any, schema: Schema, *, encoding: Encoding | None = None, name: str = "subject"
+    ):
+        self.subject = make_subject(name, _model(model), schema, _table(table, schema), encoding=encoding)
+
+    @classmethod
+    def of(cls, subject: Subject | str | Path) -> Audit:
+        """An audit of a built-in subject or a ``subject.toml``."""
+        audit = cls.__new__(cls)
+        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject)
+        return audit
+
+    def measure(
+        self,
+        *,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        threads: int | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Measurement:
+        """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals."""
+        subject = self.subject
+        evaluator = Evaluator(
+            subject.model,
+            subject.schema,
+            subject.encoding,
+            epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
+            partition=partition,
+            threads=threads,
+        )
+        return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
+
+
+def _model(model: Any) -> Model:
+    if isinstance(model, str | Path):
+        return load_model(model)
+    if isinstance(model, Model):
+        return model
+    return network_of_sklearn(model)
+
+
+def _table(table: Any, schema: Schema) -> Table:
+    if isinstance(table, Table):
+        return table
+    data = read_arrow(table) if isinstance(table, str | Path) else as_arrow(table)
+    return table_from_arrow(data, schema)

@@ -1,0 +1,59 @@
+"""`fairbits measure`: the bits of the people in a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairbits.cli.options import Epsilon, Json, PartitionName, Protected, Subject, Threads, names_of, threads_of
+
+if TYPE_CHECKING:
+    from fairbits.data import Subject as LoadedSubject
+    from fairbits.measure import Measurement
+
+
+def measure(
+    subject: Subject,
+    epsilon: Epsilon = None,
+    partition: PartitionName = "constrained",
+    protected: Protected = None,
+    threads: Threads = 0,
+    top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """How many bits of protected information the decisions about the people in a table use."""
+    from fairbits.cli.progress import progress_bar
+    from fairbits.data import load_subject
+    from fairbits.audit import Audit
+
+    loaded = load_subject(subject)
+    if protected is not None:
+        loaded = loaded.with_protected(names_of(protected))
+    with progress_bar("measuring") as progress:
+        found = Audit.of(loaded).measure(
+            epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
+        )
+    if as_json:
+        print(json.dumps(report(loaded, found, top), indent=2, ensure_ascii=False))
+    else:
+        from fairbits.cli.measure_text import show
+
+        show(loaded, found, top)
+
+
+def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
+    """Everything that the terminal shows, as JSON."""
+    return {
+        "subject": subject.name,
+        "fingerprint": subject.fingerprint(),
+        **found.summary(),
+        "bound": found.bound(),
+        "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
+        "worst": [asdict(person) for person in found.worst(top)],
+        "stakes": [asdict(stake) for stake in found.stakes()],
+        "notes": list(subject.notes),
+    }

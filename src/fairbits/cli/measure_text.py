@@ -1,0 +1,130 @@
+"""What `fairbits measure` shows on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from fairbits.data import Subject
+    from fairbits.measure import Estimate, Measurement, Person
+
+_BAR = 40
+_MOST_BARS = 14
+
+
+def show(subject: Subject, found: Measurement, top: int) -> None:
+    """Print the whole measurement, widest 80 columns where the labels allow it."""
+    console = Console(highlight=False)
+    for block in (_headline(subject, found), _figures(found), _flips(found), _histogram(found)):
+        console.print(block)
+        console.print()
+    if top and found.evaluation.k.max() > 1:
+        console.print(_stakes(found))
+        console.print()
+        console.print(_people(found.worst(top)))
+        console.print()
+    console.print(_bound(found))
+    for note in subject.notes:
+        console.print(Text(f"Note: {note}", style="dim"))
+
+
+def _headline(subject: Subject, found: Measurement) -> Text:
+    twins = found.evaluator.twins
+    sizes = " × ".join(
+        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].values())}" for i in twins.columns
+    )
+    text = Text()
+    text.append(subject.name, style="bold")
+    text.append(f" · {len(found):,} people · {twins.m} twins each ({sizes})\n")
+    text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition\n\n", style="dim")
+    most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
+    text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
+    text.append(f" of {_joined(found.schema.protected)}.")
+    return text
+
+
+def _figures(found: Measurement) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("per person")
+    for heading in ("mean", "95 % interval", "largest"):
+        table.add_column(heading, justify="right")
+    largest = found.evaluation
+    rows: list[tuple[str, Estimate, str]] = [
+        ("classes k", found.k_mean, f"{largest.k.max()}"),
+        ("bits Q∞ = log2 k", found.q_inf_mean, f"{largest.q_inf.max():.2f}"),
+        ("bits Q1 (Shannon)", found.q_1_mean, f"{largest.q_1.max():.2f}"),
+    ]
+    for name, mean, most in rows:
+        table.add_row(name, f"{mean.value:.2f}", f"{mean.low:.2f} – {mean.high:.2f}", most)
+    return table
+
+
+def _flips(found: Measurement) -> Text:
+    text = Text()
+    rows = [("with more than one class", found.split_rate), ("whose decision flips", found.flip_rate)]
+    for name, rate in rows:
+        if rate is not None:
+            text.append(f"people {name:<25}{rate.value:>8.2%}")
+            text.append(f"   95 % interval {rate.low:.2%} – {rate.high:.2%}\n", style="dim")
+    text.rstrip()
+    return text
+
+
+def _histogram(found: Measurement) -> Text:
+    counts = found.histogram()
+    most = max(counts)
+    width = -(-most // _MOST_BARS)
+    bars = {
+        start: sum(counts.get(k, 0) for k in range(start, start + width)) for start in range(1, most + 1, width)
+    }
+    tallest = max(bars.values())
+    text = Text("   k      people\n", style="bold")
+    for start, people in bars.items():
+        name = str(start) if width == 1 else f"{start}–{min(start + width - 1, most)}"
+        length = round(_BAR * people / tallest) or (1 if people else 0)
+        text.append(f"{name:>5}  {people:>9,}  ")
+        text.append("█" * length + "\n", style="cyan")
+    text.rstrip()
+    return text
+
+
+def _stakes(found: Measurement) -> Table:
+    table = Table(title="Whose score is lowest and highest, where twins differ", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.title_justify = "left"
+    table.add_column("protected value")
+    table.add_column("lowest", justify="right")
+    table.add_column("highest", justify="right")
+    for stake in found.stakes():
+        table.add_row(Text(f"{stake.attribute} {stake.value}"), f"{stake.lowest:.1%}", f"{stake.highest:.1%}")
+    return table
+
+
+def _people(people: list[Person]) -> Text:
+    text = Text(f"The {len(people)} worst off\n" if len(people) > 1 else "The worst off\n", style="bold")
+    for rank, person in enumerate(people, 1):
+        same = f", {person.rows} rows alike" if person.rows > 1 else ""
+        text.append(f"\n{rank:>2}. ", style="bold")
+        text.append(f"k = {person.k}", style="bold red")
+        text.append(f"  {person.q_inf:.2f} bits  (row {person.row + 1}{same})")
+        text.append("  decision flips\n" if person.flips else "\n", style="yellow")
+        text.append(f"    {person.low:.3f}  {person.worst}\n    {person.high:.3f}  {person.best}\n")
+        text.append("    " + ", ".join(f"{n} {v}" for n, v in person.attributes.items()) + "\n", style="dim")
+    text.rstrip()
+    return text
+
+
+def _bound(found: Measurement) -> Text:
+    bound = found.bound()
+    return Text(
+        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; at {bound['credibility']:.0%} "
+        f"credibility, fewer than {bound['rate']:.4%} of people drawn like them do."
+    )
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

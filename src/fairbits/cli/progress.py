@@ -1,0 +1,41 @@
+"""A progress bar on stderr that appears only when the work takes more than a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE = 1.0
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields a function to call with (done, total)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(title)
+    begin = time.monotonic()
+    shown = False
+
+    def report(done: int, total: int) -> None:
+        nonlocal shown
+        if not shown and done < total and time.monotonic() - begin > PATIENCE:
+            bar.start()
+            shown = True
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        if shown:
+            bar.stop()

@@ -1,0 +1,24 @@
+"""Scores → classes → bits; label flips; rates and means with intervals."""
+
+from fairbits.measure.bits import DEFAULT_EPSILON, Qid, bits_limit, qid
+from fairbits.measure.evaluate import Evaluator, Progress, default_epsilon
+from fairbits.measure.intervals import Estimate, bayes_factor, rate_bound, wilson
+from fairbits.measure.population import Measurement, Person, Stake, measure_table
+
+__all__ = [
+    "DEFAULT_EPSILON",
+    "Estimate",
+    "Evaluator",
+    "Measurement",
+    "Person",
+    "Progress",
+    "Qid",
+    "Stake",
+    "bayes_factor",
+    "bits_limit",
+    "default_epsilon",
+    "measure_table",
+    "qid",
+    "rate_bound",
+    "wilson",
+]

@@ -1,0 +1,116 @@
+"""From classes to bits: how much protected information a person's scores give away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.errors import OptionError
+from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, most_classes
+
+Floats = npt.NDArray[np.float64]
+
+DEFAULT_EPSILON = 0.025
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Qid:
+    """Quantitative individual discrimination of n people; every array has one entry per person."""
+
+    k: npt.NDArray[np.int64]
+    q_inf: Floats
+    q_1: Floats
+    span: Floats
+    low: Floats
+    high: Floats
+    masses: Floats  # (n, largest k): share of twins in each class, 0 where a person has fewer classes
+
+    def renyi(self, order: float) -> Floats:
+        """Bits of any Rényi order of the class masses: order 0 is Q∞, order 1 is Q1, others lie in between."""
+        return renyi(self.masses, order)
+
+
+def qid(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float = DEFAULT_EPSILON,
+    partition: str = "constrained",
+    weights: npt.ArrayLike | None = None,
+) -> Qid:
+    """Classes and bits of an (n, m) array of scores: one row per person, one column per protected value.
+
+    ``weights`` are the population shares of the m protected values; by default all count the same.
+
+    >>> result = qid([[0.0, 0.3, 0.6, 0.9], [0.5, 0.5, 0.51, 0.5]])
+    >>> result.k.tolist(), result.q_1.tolist()
+    ([4, 1], [2.0, 0.0])
+    """
+    table = checked_scores(scores)
+    members = assign(table, check_epsilon(epsilon), check_partition(partition))
+    masses = class_masses(members, checked_weights(weights, table.shape[1]))
+    k = members.max(axis=1) + 1
+    low, high = table.min(axis=1).astype(np.float64), table.max(axis=1).astype(np.float64)
+    return Qid(k, np.log2(k), renyi(masses, 1.0), high - low, low, high, masses)
+
+
+def class_masses(members: Members, weights: Floats) -> Floats:
+    """The share of each class, (n, largest k)."""
+    n, m = members.shape
+    classes = int(members.max()) + 1
+    flat = members + classes * np.arange(n)[:, None]
+    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
+    return shares.reshape(n, classes)
+
+
+def renyi(masses: Floats, order: float) -> Floats:
+    """Rényi entropy in bits along the last axis."""
+    if not order >= 0:
+        raise OptionError(f"the Rényi order is {order}; it must be 0 or larger (0 gives Q∞, 1 gives Q1).")
+    if order == 0:
+        return np.log2((masses > 0).sum(axis=-1))
+    if np.isinf(order):
+        return -np.log2(masses.max(axis=-1))
+    if order == 1:
+        logs = np.log2(masses, out=np.zeros_like(masses), where=masses > 0)
+        return np.maximum(-(masses * logs).sum(axis=-1), 0.0)
+    powers = np.power(masses, order, out=np.zeros_like(masses), where=masses > 0)
+    return np.log2(powers.sum(axis=-1)) / (1 - order)
+
+
+def bits_limit(m: int, epsilon: float, *, regression: bool = False) -> float:
+    """The most bits that any person can show: log2 of min(m, ⌈1/ε⌉), for scores within [0, 1]."""
+    return float(np.log2(m if regression else min(m, most_classes(epsilon))))
+
+
+def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
+    """Scores as an (n, m) float array, float32 kept as it is."""
+    table = np.asarray(scores)
+    if table.dtype != np.float32:
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError):
+            raise OptionError(f"scores must be numbers, but got an array of {table.dtype}.") from None
+    if table.ndim != 2 or 0 in table.shape:
+        raise OptionError(
+            f"scores must be a table of people × protected values, but got shape {table.shape}; "
+            f"for one person give [[…]]."
+        )
+    bad = ~np.isfinite(table)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise OptionError(
+            f"{bad.sum():,} scores are not finite (first: {table[row, column]} of person {row}); check the model."
+        )
+    return table
+
+
+def checked_weights(weights: npt.ArrayLike | None, m: int) -> Floats:
+    """Population shares that sum to 1."""
+    if weights is None:
+        return np.full(m, 1 / m)
+    shares = np.asarray(weights, dtype=np.float64)
+    if shares.shape != (m,) or not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+        raise OptionError(f"weights must be {m} numbers, none negative and not all 0, but got shape {shares.shape}.")
+    return shares / shares.sum()

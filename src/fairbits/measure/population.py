@@ -1,0 +1,169 @@
+"""What the people in a table experience: figures with intervals, the worst off, and who gains and loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Schema, Table
+from fairbits.engine import Evaluation
+from fairbits.errors import TableError
+from fairbits.measure.evaluate import Evaluator, Progress
+from fairbits.measure.intervals import Estimate, bootstrap_means, rate_bound, wilson
+
+CREDIBILITY = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One person of the table, with names and labels."""
+
+    row: int
+    rows: int  # how many rows of the table are this person, whatever their protected values
+    k: int
+    q_inf: float
+    q_1: float
+    low: float
+    high: float
+    worst: str
+    best: str
+    flips: bool
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """How often a protected value gets the lowest and the highest score, among people with more than one class."""
+
+    attribute: str
+    value: str
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """The bits of everybody in a table."""
+
+    evaluation: Evaluation
+    table: Table
+    evaluator: Evaluator
+    k_mean: Estimate
+    q_inf_mean: Estimate
+    q_1_mean: Estimate
+    split_rate: Estimate
+    flip_rate: Estimate | None  # a regression has no label to flip
+
+    @property
+    def schema(self) -> Schema:
+        """What the people are made of."""
+        return self.evaluator.schema
+
+    def __len__(self) -> int:
+        return len(self.evaluation.k)
+
+    def histogram(self) -> dict[int, int]:
+        """How many people at each k."""
+        counts = np.bincount(self.evaluation.k)
+        return {int(k): int(counts[k]) for k in np.flatnonzero(counts)}
+
+    def bound(self) -> dict[str, float]:
+        """Nobody examined exceeds these bits; how rare such people are among people like these, at a credibility."""
+        return {
+            "bits": float(self.evaluation.q_inf.max()),
+            "rate": rate_bound(len(self), credibility=CREDIBILITY),
+            "credibility": CREDIBILITY,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The headline figures under their fixed names."""
+        figures: dict[str, Any] = {
+            "rows": len(self),
+            "m": self.evaluator.m,
+            "bits_limit": self.evaluator.bits_limit,
+            "epsilon": self.evaluator.epsilon,
+            "partition": self.evaluator.partition,
+            "protected": list(self.schema.protected),
+            "k_max": int(self.evaluation.k.max()),
+            "q_inf_max": float(self.evaluation.q_inf.max()),
+            "q_1_max": float(self.evaluation.q_1.max()),
+        }
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
+            estimate: Estimate | None = getattr(self, name)
+            figures[name] = None if estimate is None else estimate.value
+            figures[f"{name}_low"] = None if estimate is None else estimate.low
+            figures[f"{name}_high"] = None if estimate is None else estimate.high
+        return figures
+
+    def worst(self, top: int = 10) -> list[Person]:
+        """The people with the most classes, then the widest span; one entry for rows that differ in nothing else."""
+        order = np.lexsort((np.arange(len(self)), -self.evaluation.span, -self.evaluation.k))
+        free = self.table.codes[:, self.schema.free_columns]
+        seen: dict[bytes, int] = {}
+        chosen: list[int] = []
+        for row in order:
+            key = free[row].tobytes()
+            if key in seen:
+                continue
+            if len(chosen) == top:
+                break
+            seen[key] = len(chosen)
+            chosen.append(int(row))
+        return [self._person(row, int((free == free[row]).all(axis=1).sum())) for row in chosen]
+
+    def _person(self, row: int, rows: int) -> Person:
+        figures, labels = self.evaluation, self.evaluator.twins.labels
+        return Person(
+            row=row,
+            rows=rows,
+            k=int(figures.k[row]),
+            q_inf=float(figures.q_inf[row]),
+            q_1=float(figures.q_1[row]),
+            low=float(figures.low[row]),
+            high=float(figures.high[row]),
+            worst=labels[figures.low_twin[row]],
+            best=labels[figures.high_twin[row]],
+            flips=bool(self.evaluation.flips(self.evaluator.m)[row]),
+            attributes=self.schema.read(self.table.codes[row]),
+        )
+
+    def stakes(self) -> list[Stake]:
+        """Per protected value: how often it is the one with the lowest, and with the highest score."""
+        split = self.evaluation.k > 1
+        lowest = _shares(self.evaluation.low_twin[split], self.evaluator.m)
+        highest = _shares(self.evaluation.high_twin[split], self.evaluator.m)
+        twins = self.evaluator.twins
+        found = []
+        for position, column in enumerate(twins.columns):
+            attribute = self.schema.attributes[column]
+            for code in attribute.values():
+                here = twins.values[:, position] == code
+                found.append(
+                    Stake(attribute.name, attribute.read(code), float(lowest[here].sum()), float(highest[here].sum()))
+                )
+        return found
+
+
+def measure_table(
+    evaluator: Evaluator, table: Table, rng: np.random.Generator, *, progress: Progress | None = None
+) -> Measurement:
+    """Evaluate everybody in the table."""
+    if len(table) == 0:
+        raise TableError("the table has no rows to measure; at least one person is needed.")
+    evaluation = evaluator.evaluate(table.codes, progress=progress)
+    columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
+    k_mean, q_inf_mean, q_1_mean = bootstrap_means(columns, rng)
+    n = len(evaluation.k)
+    flips = None
+    if not evaluator.schema.regression:
+        flips = wilson(int(evaluation.flips(evaluator.m).sum()), n)
+    split = wilson(int((evaluation.k > 1).sum()), n)
+    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips)
+
+
+def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:
+    counts = np.bincount(twins, minlength=m).astype(np.float64)
+    return counts / max(counts.sum(), 1.0)

@@ -1,0 +1,144 @@
+"""The measure against its definition, the paper's worked examples, and its properties."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fairbits import qid
+from fairbits.errors import OptionError
+from fairbits.measure import bits_limit
+
+
+def scores_of_sizes(sizes: list[int]) -> np.ndarray:
+    """One person whose twins fall into classes of these sizes."""
+    return np.repeat(np.linspace(0, 1, len(sizes)), sizes)[None, :]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "q_1", "q_inf"),
+    [
+        ([16], 0.0, 0.0),
+        ([1] * 16, 4.0, 4.0),
+        ([4, 4, 4, 4], 2.0, 2.0),
+        ([8, 4, 2, 1, 1], 1.875, np.log2(5)),
+    ],
+)
+@pytest.mark.parametrize("partition", ["constrained", "grid"])
+def test_the_papers_worked_examples(sizes: list[int], q_1: float, q_inf: float, partition: str) -> None:
+    result = qid(scores_of_sizes(sizes), partition=partition)
+    assert result.k[0] == len(sizes)
+    assert result.q_1[0] == pytest.approx(q_1)
+    assert result.q_inf[0] == pytest.approx(q_inf)
+
+
+tables = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 6), st.integers(1, 12)),
+    elements=st.floats(0, 1, allow_nan=False, allow_subnormal=False),
+)
+tolerances = st.floats(0.001, 1.2)
+
+
+@given(tables, tolerances, st.sampled_from(["constrained", "grid"]))
+def test_bits_stay_within_their_bounds(scores: np.ndarray, epsilon: float, partition: str) -> None:
+    result = qid(scores, epsilon=epsilon, partition=partition)
+    m = scores.shape[1]
+    assert (result.q_1 >= 0).all()
+    assert (result.q_1 <= result.q_inf + 1e-9).all()
+    assert (result.q_inf <= bits_limit(m, epsilon) + 1e-9).all()
+    assert np.allclose(result.masses.sum(axis=1), 1)
+    middle = result.renyi(0.5)
+    assert (middle >= result.q_1 - 1e-9).all()
+    assert (middle <= result.q_inf + 1e-9).all()
+
+
+@given(tables, tolerances, st.randoms(use_true_random=False))
+def test_the_order_of_twins_does_not_matter(scores: np.ndarray, epsilon: float, random) -> None:
+    order = list(range(scores.shape[1]))
+    random.shuffle(order)
+    plain, shuffled = qid(scores, epsilon=epsilon), qid(scores[:, order], epsilon=epsilon)
+    assert (plain.k == shuffled.k).all()
+    np.testing.assert_allclose(plain.q_1, shuffled.q_1)
+
+
+@given(tables, tolerances, tolerances)
+def test_k_never_grows_with_epsilon(scores: np.ndarray, one: float, other: float) -> None:
+    narrow, wide = sorted((one, other))
+    assert (qid(scores, epsilon=narrow).k >= qid(scores, epsilon=wide).k).all()
+
+
+@given(hnp.arrays(np.float64, (1, 6), elements=st.floats(0, 1, width=32)), tolerances)
+def test_the_partition_is_the_smallest_that_keeps_the_constraint(scores: np.ndarray, epsilon: float) -> None:
+    """Against brute force over all ways to cut the sorted scores."""
+    ranked = np.sort(scores[0])
+    best = min(
+        cuts + 1
+        for cuts in range(6)
+        for places in itertools.combinations(range(1, 6), cuts)
+        if all(part[-1] - part[0] <= epsilon for part in np.split(ranked, places))
+    )
+    assert qid(scores, epsilon=epsilon).k[0] == best
+
+
+def test_a_grid_depends_on_where_it_starts_and_the_constraint_does_not() -> None:
+    close = [[0.0249, 0.0251]]
+    assert qid(close, partition="grid").k[0] == 2
+    assert qid(close).k[0] == 1
+
+
+def test_certainty_is_not_a_bin_of_its_own() -> None:
+    assert qid([[0.99, 1.0]], partition="grid").k[0] == 1
+    every = np.linspace(0, 1, 2001)[None, :]
+    assert qid(every, partition="grid").k[0] == 40
+
+
+def test_unequal_population_weights() -> None:
+    result = qid([[0.0, 0.5, 1.0]], weights=[2, 1, 1])
+    assert result.q_1[0] == pytest.approx(1.5)
+    assert result.k[0] == 3
+
+
+def test_orders_of_renyi() -> None:
+    result = qid(scores_of_sizes([8, 4, 2, 1, 1]))
+    assert result.renyi(0)[0] == pytest.approx(result.q_inf[0])
+    assert result.renyi(1)[0] == pytest.approx(result.q_1[0])
+    assert result.renyi(np.inf)[0] == pytest.approx(1.0)
+    assert result.renyi(1 - 1e-7)[0] == pytest.approx(result.q_1[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "complaint"),
+    [
+        ([[0.1, np.nan]], {}, "1 scores are not finite .*person 0"),
+        ([0.1, 0.2], {}, r"for one person give \[\[…\]\]"),
+        ([[]], {}, "people × protected values"),
+        ([["a"]], {}, "must be numbers"),
+        ([[0.1, 0.2]], {"epsilon": 0}, "epsilon is 0; the tolerance between scores must be larger than 0"),
+        ([[0.1, 0.2]], {"epsilon": float("nan")}, "epsilon is nan"),
+        ([[0.1, 0.2]], {"partition": "constraint"}, "Did you mean 'constrained'"),
+        ([[0.1, 0.2]], {"weights": [1, -1]}, "none negative"),
+        ([[0.1, 0.2]], {"weights": [1]}, "weights must be 2 numbers"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(scores, options: dict, complaint: str) -> None:
+    with pytest.raises(OptionError, match=complaint):
+        qid(scores, **options)
+
+
+def test_limits() -> None:
+    assert bits_limit(90, 0.025) == pytest.approx(np.log2(40))
+    assert bits_limit(12, 0.025) == pytest.approx(np.log2(12))
+    assert bits_limit(90, 2.0) == 0
+    assert bits_limit(90, 0.025, regression=True) == pytest.approx(np.log2(90))
+
+
+def test_golden_scores_on_the_grid(shared) -> None:
+    for name in ("census", "compas", "german"):
+        with np.load(shared / "reference" / name / "golden.npz") as golden:
+            assert (qid(golden["scores"], partition="grid").k == golden["k"]).all()
