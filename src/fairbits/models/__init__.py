@@ -1,0 +1,19 @@
+"""The network under test, whatever made it."""
+
+from fairbits.models.activations import Activation
+from fairbits.models.loading import load_model
+from fairbits.models.network import Network
+from fairbits.models.protocols import CanSave, Do, HasActivations, HasGradients, HasInterventions, Model, require
+
+__all__ = [
+    "Activation",
+    "CanSave",
+    "Do",
+    "HasActivations",
+    "HasGradients",
+    "HasInterventions",
+    "Model",
+    "Network",
+    "load_model",
+    "require",
+]

@@ -1,0 +1,54 @@
+"""Networks as .npz files: W0, b0, W1, b1 … and, where they differ from ReLU and softmax, what lies between."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from fairbits.errors import ModelError
+from fairbits.models.activations import Activation
+from fairbits.models.network import Network
+
+
+def read_npz(path: str | Path) -> Network:
+    """A network from a .npz file (never runs code from it)."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {error}.") from None
+    layers = 0
+    while f"W{layers}" in arrays:
+        if f"b{layers}" not in arrays:
+            raise ModelError(f"the network {str(path)!r} has W{layers} but no b{layers}; every layer needs both.")
+        layers += 1
+    if layers == 0:
+        held = ", ".join(sorted(arrays)) or "nothing"
+        raise ModelError(
+            f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
+        )
+    names = arrays.get("activations")
+    alphas = arrays.get("alphas", np.zeros(layers - 1))
+    after = "relu" if names is None else [Activation(str(n), float(a)) for n, a in zip(names, alphas, strict=True)]
+    return Network.build(
+        [arrays[f"W{i}"] for i in range(layers)],
+        [arrays[f"b{i}"] for i in range(layers)],
+        activation=after,
+        head=str(arrays["head"]) if "head" in arrays else None,  # type: ignore[arg-type]  # checked by Network
+        favourable=int(arrays["favourable"]) if "favourable" in arrays else None,
+    )
+
+
+def write_npz(network: Network, path: str | Path) -> None:
+    """The inverse of ``read_npz``."""
+    arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        arrays[f"W{i}"], arrays[f"b{i}"] = w, b
+    arrays["activations"] = np.array([a.name for a in network.activations_after], dtype=np.str_)
+    arrays["alphas"] = np.array([a.alpha for a in network.activations_after], dtype=np.float64)
+    arrays["head"] = np.array(network.head)
+    arrays["favourable"] = np.array(network.favourable)
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # NumPy's stub does not take ** of arrays

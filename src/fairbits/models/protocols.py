@@ -1,0 +1,87 @@
+"""What a model may be able to do. A stage states what it needs; ``require`` checks it once and says what to do instead.
+
+Models are what users bring, so these are Protocols: anything with the right methods will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.errors import CapabilityError
+
+Array = npt.NDArray[np.float32]
+Slope = Literal["score", "margin", "loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """An intervention: the output of one neuron (layers and neurons count from 0) is held at a value."""
+
+    layer: int
+    neuron: int
+    value: float
+
+
+@runtime_checkable
+class Model(Protocol):
+    """The least that a model under test can do."""
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs a row has."""
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each encoded row."""
+
+
+@runtime_checkable
+class HasGradients(Protocol):
+    """Gradients with respect to the inputs."""
+
+    def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
+        """Slope of the score, the logit margin or the loss, (n, inputs)."""
+
+
+@runtime_checkable
+class HasActivations(Protocol):
+    """A look inside: the output of every layer."""
+
+    def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
+        """One (n, width) array per layer; the last is the output after its head."""
+
+
+@runtime_checkable
+class HasInterventions(Protocol):
+    """Surgery that returns a new model."""
+
+    def with_interventions(self, interventions: Sequence[Do]) -> Self:
+        """The same model with some neurons held at a value."""
+
+
+@runtime_checkable
+class CanSave(Protocol):
+    """Can be written to a file."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the model."""
+
+
+_INSTEAD: dict[type[Any], tuple[str, str]] = {
+    HasGradients: ("gradients", "a strategy that needs scores only, such as 'random'"),
+    HasActivations: ("layer outputs", "measure and search, which need scores only"),
+    HasInterventions: ("interventions", "measure and search, which need scores only"),
+    CanSave: ("a file format", "a .npz or .onnx network"),
+}
+
+
+def require(model: object, capability: type[Any], stage: str) -> None:
+    """Refuse a model that cannot do what a stage needs, and say what to use instead."""
+    if not isinstance(model, capability):
+        what, instead = _INSTEAD[capability]
+        raise CapabilityError(f"{stage} needs {what}, which {type(model).__name__!r} does not offer; use {instead}.")
