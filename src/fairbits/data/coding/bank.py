@@ -6,23 +6,23 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, need_columns, positions, range_labels, read_text, whole
+from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, range_labels, read_text, whole
 from fairbits.domain import Attribute, Schema
 
-JOB = (
+JOB = listed(
     "admin.,unknown,unemployed,management,housemaid,entrepreneur,student,blue-collar,self-employed,retired,"
     "technician,services"
-).split(",")
-MARITAL = "married,divorced,single".split(",")
-EDUCATION = "unknown,secondary,primary,tertiary".split(",")
-CONTACT = "unknown,telephone,cellular".split(",")
-MONTH = "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec".split(",")
-OUTCOME = "unknown,other,failure,success".split(",")
+)
+MARITAL = listed("married,divorced,single")
+EDUCATION = listed("unknown,secondary,primary,tertiary")
+CONTACT = listed("unknown,telephone,cellular")
+MONTH = listed("jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec")
+OUTCOME = listed("unknown,other,failure,success")
 YES = ("no", "yes")
-RAW_COLUMNS = (
+RAW_COLUMNS = listed(
     "age,job,marital,education,default,balance,housing,loan,contact,day,month,duration,campaign,pdays,previous,"
     "poutcome,y"
-).split(",")
+)
 
 
 def _balance() -> tuple[str, ...]:
@@ -35,16 +35,16 @@ def _balance() -> tuple[str, ...]:
 SCHEMA = Schema(
     attributes=(
         Attribute(name="age", kind="integer", low=1, high=9, labels=range_labels(10, 1, 9, top=True), protected=True),
-        Attribute(name="job", kind="category", labels=tuple(JOB)),
+        Attribute(name="job", kind="category", labels=JOB),
         Attribute(name="marital", kind="category", labels=("married", "divorced or widowed", "single")),
-        Attribute(name="education", kind="category", labels=tuple(EDUCATION)),
+        Attribute(name="education", kind="category", labels=EDUCATION),
         Attribute(name="default", kind="category", labels=YES),
         Attribute(name="balance", kind="integer", low=-20, high=179, labels=_balance()),
         Attribute(name="housing_loan", kind="category", labels=YES),
         Attribute(name="personal_loan", kind="category", labels=YES),
-        Attribute(name="contact", kind="category", labels=tuple(CONTACT)),
+        Attribute(name="contact", kind="category", labels=CONTACT),
         Attribute(name="day", kind="integer", low=1, high=31),
-        Attribute(name="month", kind="integer", low=0, high=11, labels=tuple(MONTH)),
+        Attribute(name="month", kind="integer", low=0, high=11, labels=MONTH),
         Attribute(
             name="duration",
             kind="integer",
@@ -56,7 +56,7 @@ SCHEMA = Schema(
         # The paper's list of domains says −1 to 39 here, but its table holds 0 and 1 only.
         Attribute(name="never_contacted", kind="category", labels=("no", "yes")),
         Attribute(name="previous_contacts", kind="integer", low=0, high=1, labels=("none", "one or more")),
-        Attribute(name="previous_outcome", kind="category", labels=tuple(OUTCOME)),
+        Attribute(name="previous_outcome", kind="category", labels=OUTCOME),
     ),
     target="subscribed",
     classes=("no", "yes"),

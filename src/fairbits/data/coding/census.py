@@ -6,41 +6,37 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, positions, range_labels, read_text, whole
+from fairbits.data.coding.raw import Coded, Raw, finish, listed, positions, range_labels, read_text, whole
 from fairbits.domain import Attribute, Schema
 
-RAW_COLUMNS = (
+RAW_COLUMNS = listed(
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,"
     "capital-gain,capital-loss,hours-per-week,native-country,income"
-).split(",")
+)
 
 # The lists of adult.names, in its order. "?" comes last, so that the published domains keep their codes.
-WORKCLASS = ("Private,Self-emp-not-inc,Self-emp-inc,Federal-gov,Local-gov,State-gov,Without-pay,Never-worked,?").split(
-    ","
-)
-EDUCATION = (
+WORKCLASS = listed("Private,Self-emp-not-inc,Self-emp-inc,Federal-gov,Local-gov,State-gov,Without-pay,Never-worked,?")
+EDUCATION = listed(
     "Bachelors,Some-college,11th,HS-grad,Prof-school,Assoc-acdm,Assoc-voc,9th,7th-8th,12th,Masters,1st-4th,10th,"
     "Doctorate,5th-6th,Preschool"
-).split(",")
-MARITAL = ("Married-civ-spouse,Divorced,Never-married,Separated,Widowed,Married-spouse-absent,Married-AF-spouse").split(
-    ","
 )
-OCCUPATION = (
+MARITAL = listed("Married-civ-spouse,Divorced,Never-married,Separated,Widowed,Married-spouse-absent,Married-AF-spouse")
+OCCUPATION = listed(
     "Tech-support,Craft-repair,Other-service,Sales,Exec-managerial,Prof-specialty,Handlers-cleaners,"
     "Machine-op-inspct,Adm-clerical,Farming-fishing,Transport-moving,Priv-house-serv,Protective-serv,Armed-Forces,?"
-).split(",")
-RELATIONSHIP = "Wife,Own-child,Husband,Not-in-family,Other-relative,Unmarried".split(",")
-RACE = "White,Asian-Pac-Islander,Amer-Indian-Eskimo,Other,Black".split(",")
-SEX = "Female,Male".split(",")
-COUNTRY = (
+)
+RELATIONSHIP = listed("Wife,Own-child,Husband,Not-in-family,Other-relative,Unmarried")
+RACE = listed("White,Asian-Pac-Islander,Amer-Indian-Eskimo,Other,Black")
+SEX = listed("Female,Male")
+COUNTRY = listed(
     "United-States,Cambodia,England,Puerto-Rico,Canada,Germany,Outlying-US(Guam-USVI-etc),India,Japan,Greece,South,"
     "China,Cuba,Iran,Honduras,Philippines,Italy,Poland,Jamaica,Vietnam,Mexico,Portugal,Ireland,France,"
     "Dominican-Republic,Laos,Ecuador,Taiwan,Haiti,Columbia,Hungary,Guatemala,Nicaragua,Scotland,Thailand,Yugoslavia,"
     "El-Salvador,Trinadad&Tobago,Peru,Hong,Holand-Netherlands,?"
-).split(",")
+)
 
 
-def _read_as(raw: list[str], **other: str) -> tuple[str, ...]:
+def _read_as(raw: tuple[str, ...], **other: str) -> tuple[str, ...]:
     """Labels for people: "?" is unknown, and a few raw spellings are mended."""
     mended = {"?": "unknown", **other}
     return tuple(mended.get(text, text) for text in raw)

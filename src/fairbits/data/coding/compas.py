@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, read_text, whole
 from fairbits.domain import Attribute, Schema
 
 AGES = ("Less than 25", "25 - 45", "Greater than 45")
 LEAKS = ("is_recid", "is_violent_recid")
-RAW_COLUMNS = (
+RAW_COLUMNS = listed(
     "sex,age_cat,race,juv_fel_count,decile_score,priors_count,c_charge_degree,is_recid,is_violent_recid,"
     "decile_score.1,v_decile_score,priors_count.1,two_year_recid"
-).split(",")
+)
 
 SCHEMA = Schema(
     attributes=(

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, positions, range_labels, read_text, whole
+from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, range_labels, read_text, whole
 from fairbits.domain import Attribute, Schema
 
-RAW_COLUMNS = (
+RAW_COLUMNS = listed(
     "checking_status,duration,credit_history,purpose,credit_amount,savings_status,employment,"
     "installment_commitment,personal_status,other_parties,residence,property_magnitude,age,other_payment_plans,"
     "housing,existing_credits,job,num_dependents,own_telephone,foreign_worker,risk"
-).split(",")
+)
 
 # From the dataset's own documentation (DM: Deutsche Mark). The place in the tuple is the code.
 WORDS = {
@@ -108,7 +108,7 @@ def code(raw: Raw) -> Coded:
 
 def _column(raw: Raw, name: str) -> Ints:
     if name == "personal_status":
-        return (raw[name] == "A92").astype(np.int64)
+        return np.asarray(raw[name] == "A92", dtype=np.int64)
     if name == "age":
         return whole(raw, name) // 10
     if name == "credit_amount":

@@ -7,14 +7,25 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Coded, Raw, finish, floats, need_columns, positions, range_labels, read_text, whole
+from fairbits.data.coding.raw import (
+    Coded,
+    Raw,
+    finish,
+    floats,
+    listed,
+    need_columns,
+    positions,
+    range_labels,
+    read_text,
+    whole,
+)
 from fairbits.domain import Attribute, Schema
 
 PAIN = ("typical angina", "atypical angina", "non-anginal", "asymptomatic")
 ECG = ("normal", "st-t abnormality", "lv hypertrophy")
 SLOPE = ("upsloping", "flat", "downsloping")
 THAL = {"normal": 3, "fixed defect": 6, "reversable defect": 7}
-RAW_COLUMNS = ("id,age,sex,dataset,cp,trestbps,chol,fbs,restecg,thalch,exang,oldpeak,slope,ca,thal,num").split(",")
+RAW_COLUMNS = listed("id,age,sex,dataset,cp,trestbps,chol,fbs,restecg,thalch,exang,oldpeak,slope,ca,thal,num")
 #: The Cleveland file of UCI has 303 people; this table numbers them 1 to 303 (and calls a 304th Cleveland too).
 CLEVELAND = 303
 
@@ -85,4 +96,4 @@ def code(raw: Raw) -> Coded:
 
 
 def _truth(column: npt.NDArray[np.str_]) -> npt.NDArray[np.int64]:
-    return (np.char.upper(column) == "TRUE").astype(np.int64)
+    return np.asarray(np.char.upper(column) == "TRUE", dtype=np.int64)

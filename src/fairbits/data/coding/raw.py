@@ -62,6 +62,11 @@ def _unique(header: Iterable[str]) -> list[str]:
     return names
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """A list written as one line of text."""
+    return tuple(text.split(","))
+
+
 def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
     """Say which columns a table lacks, before anything else goes wrong with it."""
     wanted = list(wanted)
