@@ -1,0 +1,112 @@
+"""Coded tables on disk: small Parquet files with the codes, the label and which rows are held out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data.coding.raw import Coded
+from fairbits.domain import Schema, Table
+from fairbits.domain.table import check_domain
+from fairbits.errors import TableError
+
+LABEL = "label"
+HELD_OUT = "held_out"
+HELD_OUT_SHARE = 0.25
+_ORIGIN = b"fairbits.origin"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A coded table, the rows held out of training, and in words where it came from."""
+
+    coded: Coded
+    held_out: npt.NDArray[np.bool_]
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    def table(self) -> Table:
+        """As the rest of fairbits takes it."""
+        codes = np.ascontiguousarray(self.coded.codes, dtype=np.float64)
+        return Table(codes, self.coded.labels.astype(np.float64), self.held_out)
+
+    def rows(self, chosen: npt.NDArray[Any]) -> Stored:
+        """Some of the rows."""
+        coded = Coded(self.coded.codes[chosen], self.coded.labels[chosen])
+        return Stored(coded, self.held_out[chosen], self.origin)
+
+    def columns(self, chosen: tuple[int, ...]) -> Stored:
+        """Some of the attributes."""
+        return Stored(Coded(self.coded.codes[:, list(chosen)], self.coded.labels), self.held_out, self.origin)
+
+
+def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
+    """Which rows a subject holds out: a quarter, the same ones every time.
+
+    Ranks of plain uniform draws are used, not a shuffle: NumPy keeps the former stable across versions.
+    """
+    generator = np.random.Generator(np.random.PCG64(list(name.encode())))
+    ranks = np.argsort(np.argsort(generator.random(rows), kind="stable"), kind="stable")
+    held_out: npt.NDArray[np.bool_] = ranks < round(rows * HELD_OUT_SHARE)
+    return held_out
+
+
+def fingerprint(coded: Coded) -> str:
+    """What a table says, whatever its line ends, column order or unused columns were."""
+    content = np.column_stack([coded.codes, coded.labels]).astype("<i2")
+    return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
+
+
+def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
+    """Write in one step: the file is either whole or not there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {name: _smallest(stored.coded.codes[:, i]) for i, name in enumerate(schema.names)}
+    columns |= {LABEL: _smallest(stored.coded.labels), HELD_OUT: stored.held_out}
+    columns |= {name: _smallest(values) for name, values in (extra or {}).items()}
+    table = pa.table(columns).replace_schema_metadata({_ORIGIN: stored.origin.encode()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        pq.write_table(table, partial, compression="zstd", compression_level=19, write_statistics=False)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read(path: Path, schema: Schema) -> Stored:
+    """Read and check against the schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = pq.read_table(path)
+        codes = np.column_stack([data[name].to_numpy() for name in schema.names]).astype(np.int64)
+        coded = Coded(codes, data[LABEL].to_numpy().astype(np.int64))
+        held_out = data[HELD_OUT].to_numpy().astype(np.bool_)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
+    check_domain(codes.astype(np.float64), schema)
+    origin = (data.schema.metadata or {}).get(_ORIGIN, b"unknown").decode()
+    return Stored(coded, held_out, origin)
+
+
+def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
+    """A column beside the attributes."""
+    import pyarrow.parquet as pq
+
+    values: npt.NDArray[np.int64] = pq.read_table(path, columns=[name])[name].to_numpy().astype(np.int64)
+    return values
+
+
+def _smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
