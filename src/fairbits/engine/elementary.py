@@ -6,116 +6,78 @@ Everything rests on one exponential, so that a smooth activation costs a polynom
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from fairbits.engine.simd import (
-    PEOPLE,
-    absolute,
-    add,
-    compiled,
-    div,
-    floor,
-    fma,
-    if_greater,
-    inlined,
-    load,
-    maximum,
-    minimum,
-    mul,
-    power_of_two,
-    splat,
-    store,
-    sub,
-)
+from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise, load, splat, store
 
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
 
-ZERO, HALF, ONE, TWO = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
 # Beyond these e**x leaves the normal float32 numbers; scores there are 0 or 1 to seven digits anyway.
-LOWEST, HIGHEST = np.float32(-87), np.float32(88)
-LOG2_E = np.float32(1.44269504088896341)
+LOWEST, HIGHEST = -87.0, 88.0
+LOG2_E = 1.44269504088896341
 # log(2) in two parts, the first short enough that n * LN2_HIGH is exact.
-LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
+LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
 # The polynomial for e**r, |r| <= log(2) / 2, of Cephes' expf (S. L. Moshier, "Methods and Programs for
-# Mathematical Functions", 1989).
-E5, E4, E3 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
-E2, E1, E0 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
-# erfc(u) = exp(-u*u) * t * (F0 + F1 t + ...), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one
-# term longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
-F_SCALE = np.float32(0.4)
-F0, F1, F2 = np.float32(0.2319223132), np.float32(0.1618221857), np.float32(0.468277612)
-F3, F4, F5 = np.float32(-0.3709122098), np.float32(0.7091499596), np.float32(-0.2002598884)
-SQRT_HALF = np.float32(0.70710678118654752)
-GELU_CUBIC, GELU_SCALE = np.float32(0.044715), np.float32(0.79788456080286536)
+# Mathematical Functions", 1989), highest power first.
+EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+# erfc(u) = exp(-u*u) * t * polynomial(t), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one term
+# longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
+ERFC_SCALE = 0.4
+ERFC = (-0.2002598884, 0.7091499596, -0.3709122098, 0.468277612, 0.1618221857, 0.2319223132)
+SQRT_HALF = 0.70710678118654752
+GELU_CUBIC, GELU_SCALE = 0.044715, 0.79788456080286536
 
 
-@inlined
-def exp(x):  # type: ignore[no-untyped-def]
+def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
+    result = x.fma(coefficients[0], coefficients[1])
+    for coefficient in coefficients[2:]:
+        result = result.fma(x, coefficient)
+    return result
+
+
+def _exp(x: Vector) -> Vector:
     """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent."""
-    x = minimum(maximum(x, splat(LOWEST)), splat(HIGHEST))
-    n = floor(fma(x, splat(LOG2_E), splat(HALF)))
-    r = fma(n, splat(-LN2_HIGH), x)
-    r = fma(n, splat(-LN2_LOW), r)
-    p = fma(splat(E5), r, splat(E4))
-    p = fma(p, r, splat(E3))
-    p = fma(p, r, splat(E2))
-    p = fma(p, r, splat(E1))
-    p = fma(p, r, splat(E0))
-    return mul(fma(p, mul(r, r), add(r, splat(ONE))), power_of_two(n))
+    x = x.at_least(LOWEST).at_most(HIGHEST)
+    n = x.fma(LOG2_E, 0.5).floor()
+    r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
+    return _polynomial(r, EXP).fma(r * r, r + 1.0) * n.power_of_two()
 
 
-@inlined
-def sigmoid(x):  # type: ignore[no-untyped-def]
-    """1 / (1 + e**-x)."""
-    return div(splat(ONE), add(splat(ONE), exp(sub(splat(ZERO), x))))
+def _sigmoid(x: Vector) -> Vector:
+    return 1.0 / (_exp(-x) + 1.0)
 
 
-@inlined
-def tanh(x):  # type: ignore[no-untyped-def]
+def _tanh(x: Vector) -> Vector:
     """Through e**(-2|x|), which cannot overflow; the sign is put back at the end."""
-    e = exp(mul(absolute(x), splat(-TWO)))
-    magnitude = div(sub(splat(ONE), e), add(splat(ONE), e))
-    return if_greater(x, splat(ZERO), magnitude, sub(splat(ZERO), magnitude))
+    e = _exp(abs(x) * -2.0)
+    size = (1.0 - e) / (e + 1.0)
+    return x.if_greater(0.0, size, -size)
 
 
-@inlined
-def gelu(x):  # type: ignore[no-untyped-def]
+def _gelu(x: Vector) -> Vector:
     """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2: the correction fades where the result is large."""
-    size = absolute(x)
-    u = mul(size, splat(SQRT_HALF))
-    t = div(splat(ONE), fma(u, splat(F_SCALE), splat(ONE)))
-    p = fma(splat(F5), t, splat(F4))
-    p = fma(p, t, splat(F3))
-    p = fma(p, t, splat(F2))
-    p = fma(p, t, splat(F1))
-    p = fma(p, t, splat(F0))
-    erfc = mul(mul(p, t), exp(sub(splat(ZERO), mul(u, u))))
-    return sub(maximum(x, splat(ZERO)), mul(mul(size, splat(HALF)), erfc))
+    u = abs(x) * SQRT_HALF
+    t = 1.0 / u.fma(ERFC_SCALE, 1.0)
+    erfc = _polynomial(t, ERFC) * t * _exp(-(u * u))
+    return x.at_least(0.0) - abs(x) * 0.5 * erfc
+
+
+def _gelu_tanh(x: Vector) -> Vector:
+    """The tanh variant, which is x sigmoid(2 sqrt(2/pi) (x + 0.044715 x**3))."""
+    inner = (x * x).fma(GELU_CUBIC, 1.0) * x
+    return x * _sigmoid(inner * (2.0 * GELU_SCALE))
+
+
+def _elu(x: Vector, alpha: Vector) -> Vector:
+    return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
+
+
+exp, sigmoid, tanh, gelu, gelu_tanh, elu = map(lanewise, (_exp, _sigmoid, _tanh, _gelu, _gelu_tanh, _elu))
 
 
 @inlined
-def gelu_tanh(x):  # type: ignore[no-untyped-def]
-    """The tanh variant, x sigmoid(2 sqrt(2/pi) (x + 0.044715 x**3)), which is the same thing."""
-    inner = mul(x, fma(mul(x, x), splat(GELU_CUBIC), splat(ONE)))
-    return mul(x, sigmoid(mul(inner, splat(TWO * GELU_SCALE))))
-
-
-@inlined
-def elu(x, alpha):  # type: ignore[no-untyped-def]
-    """x above zero, alpha (e**x - 1) below."""
-    below = mul(splat(alpha), sub(exp(x), splat(ONE)))
-    return if_greater(x, splat(ZERO), x, below)
-
-
-@inlined
-def is_smooth(activation):  # type: ignore[no-untyped-def]
-    """Whether the activation needs `activate`; the piecewise linear ones are done as a layer is stored."""
-    return activation > LEAKY_RELU
-
-
-@compiled
 def activate(values, start, count, activation, alpha):  # type: ignore[no-untyped-def]
-    """Apply a smooth activation in place to `count` neurons of a tile."""
+    """Apply a smooth activation in place to `count` neurons of a tile; the others are done as layers are stored."""
     for neuron in range(count):
         at = start + neuron * PEOPLE
         x = load(values, at)
@@ -127,6 +89,6 @@ def activate(values, start, count, activation, alpha):  # type: ignore[no-untype
             x = gelu(x)
         elif activation == GELU_TANH:
             x = gelu_tanh(x)
-        elif activation == ELU:
-            x = elu(x, alpha)
+        else:
+            x = elu(x, splat(alpha))
         store(values, at, x)

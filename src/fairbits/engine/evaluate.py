@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels import run_chunk
 from fairbits.engine.partition import classes_chunk, entropy_terms, last_bin
 from fairbits.engine.plan import Head, Plan
+from fairbits.engine.program import scratch
 from fairbits.engine.simd import PEOPLE
 from fairbits.errors import OptionError, TableError
 
@@ -104,14 +105,13 @@ def classes(
         raise OptionError("scores must be finite, but hold NaN or infinity.")
     n, m = scores.shape
     ruler = _ruler(m, epsilon, partition, bounded)
-    k, q_1 = np.empty(n, np.int32), np.empty(n, np.float32)
+    figures = _figures(n)
 
     def run(start: int, stop: int) -> None:
-        part = _writeable(scores[start:stop])
-        classes_chunk(part, ruler.epsilon, ruler.grid, ruler.last, ruler.terms, k[start:stop], q_1[start:stop])
+        classes_chunk(_writeable(scores[start:stop]), scratch(m * PEOPLE, 0), start, ruler, figures)
 
     _spread(run, n, m * 500, threads)
-    return k, q_1
+    return figures.k, figures.q_1
 
 
 def _figures(n: int) -> _Figures:
@@ -142,13 +142,15 @@ def _run(
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
     if codes.ndim != 2 or codes.shape[1] < needed:
         raise TableError(f"codes must have shape (n, d) with d >= {needed}, but got {codes.shape}.")
+    program = plan.program
 
     def run(start: int, stop: int) -> None:
-        faulty = run_chunk(plan.program, _writeable(codes[start:stop]), start, ruler, figures, ready)
+        memory = scratch(program.size, program.table_starts.size)
+        faulty = run_chunk(program, memory, _writeable(codes[start:stop]), start, ruler, figures, ready)
         if faulty >= 0:
             _complain(plan, codes[faulty:stop], faulty)
 
-    work = plan.m * (plan.program.weights.size + 4 * plan.program.bias.size + 50)
+    work = plan.m * (program.weights.size + 4 * program.bias.size + 50)
     _spread(run, len(codes), work, threads)
 
 

@@ -50,24 +50,18 @@ def to_bins(scores, start, m, epsilon, last):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def lowest_scores(scores, start, m):  # type: ignore[no-untyped-def]
-    """Each person's lowest score."""
-    low = splat(INFINITY)
-    for twin in range(m):
-        low = minimum(load(scores, start + twin * PEOPLE), low)
-    return low
-
-
-@inlined
-def sweep(scores, start, m, epsilon, terms, counts, bits, classes, q_1, first, people):  # type: ignore[no-untyped-def]
-    """Write k and Q1 of the tile's `people`, from row `first` on. `counts` and `bits` are scratch of a tile each.
+def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):  # type: ignore[no-untyped-def]
+    """Write k and Q1 of the tile's `people`, from row `first` on.
 
     Two scores are in different classes when ``score - opened > epsilon`` in float32; `scores` may be bins.
     """
+    counts, bits = scratch.counts, scratch.bits
     for person in range(PEOPLE):
         counts[person] = ZERO
         bits[person] = 0.0
-    opened = lowest_scores(scores, start, m)
+    opened = splat(INFINITY)
+    for twin in range(m):
+        opened = minimum(load(scores, start + twin * PEOPLE), opened)
     k = splat(ZERO)
     while True:
         upcoming = splat(INFINITY)
@@ -89,26 +83,24 @@ def sweep(scores, start, m, epsilon, terms, counts, bits, classes, q_1, first, p
     store(counts, 0, k)
     whole = terms[m] / m
     for person in range(people):
-        classes[first + person] = max(np.int32(counts[person]), np.int32(1))
+        figures.k[first + person] = max(np.int32(counts[person]), np.int32(1))
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
-        q_1[first + person] = 0.0 if counts[person] <= ONE else np.float32(whole - bits[person] / m)
+        figures.q_1[first + person] = 0.0 if counts[person] <= ONE else np.float32(whole - bits[person] / m)
 
 
 @compiled
-def classes_chunk(ready, epsilon, grid, last, terms, classes, q_1):  # type: ignore[no-untyped-def]
-    """k and Q1 of every row of a ready (n, m) array of scores."""
+def classes_chunk(ready, scratch, start, ruler, figures):  # type: ignore[no-untyped-def]
+    """k and Q1 of every row of a ready (n, m) array of scores, to row `start` on."""
     n, m = ready.shape
-    tile = np.empty(m * PEOPLE, np.float32)
-    counts = np.empty(2 * PEOPLE, np.float32)
-    bits = np.empty(PEOPLE, np.float64)
+    tile = scratch.tile
     for first in range(0, n, PEOPLE):
         people = min(PEOPLE, n - first)
         for person in range(PEOPLE):
             row = first + min(person, people - 1)
             for twin in range(m):
                 tile[twin * PEOPLE + person] = ready[row, twin]
-        width = epsilon
-        if grid:
-            to_bins(tile, 0, m, epsilon, last)
+        width = ruler.epsilon
+        if ruler.grid:
+            to_bins(tile, 0, m, width, ruler.last)
             width = HALF
-        sweep(tile, 0, m, width, terms, counts, bits, classes, q_1, first, people)
+        sweep(tile, 0, m, width, ruler.terms, scratch, figures, start + first, people)

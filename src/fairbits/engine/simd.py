@@ -34,14 +34,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use and keep the result on disk; releases the interpreter lock while it runs."""
-    result: Function = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
+
+    Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
+    change to this file, touch the files of the kernels (installing a release does that by itself).
+    """
+    result: Function = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     return result
 
 
 def inlined(function: Function) -> Function:
-    """Compile into every caller: arrays cross a call boundary as seven arguments each, too dear in a hot loop."""
-    result: Function = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
+    """Compile into every caller: arrays cross a call boundary as seven arguments each, too dear in a hot loop.
+
+    Such a function is never called from Python, and building what that would take is half of its compile time.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    result: Function = numba.njit(nogil=True, forceinline=True, **options)(function)
     return result
 
 
@@ -63,52 +71,112 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, TILE)
 
 
-def _lanewise(emit: Callable[..., ir.Value], count: int, name: str) -> Any:
-    """An operation of `count` tiles that is done vector by vector."""
+class Vector:
+    """One LLVM vector while code is emitted, with the operators of arithmetic: functions of a tile are
+    written as formulas over these (see `elementary`), and cost Numba nothing to compile."""
+
+    def __init__(self, builder: Any, value: ir.Value) -> None:
+        self.builder = builder
+        self.value = value
+
+    def _lift(self, other: Vector | float) -> ir.Value:
+        return other.value if isinstance(other, Vector) else ir.Constant(VECTOR, [float(other)] * WIDTH)
+
+    def _wrap(self, value: ir.Value) -> Vector:
+        return Vector(self.builder, value)
+
+    def _call(self, name: str, *others: Vector | float) -> Vector:
+        operands = [self.value, *map(self._lift, others)]
+        kind = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.{name}.v{WIDTH}f32")
+        return self._wrap(self.builder.call(function, operands))
+
+    def __add__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fadd(self.value, self._lift(other)))
+
+    def __sub__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fsub(self.value, self._lift(other)))
+
+    def __rsub__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fsub(self._lift(other), self.value))
+
+    def __mul__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fmul(self.value, self._lift(other)))
+
+    def __truediv__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fdiv(self.value, self._lift(other)))
+
+    def __rtruediv__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fdiv(self._lift(other), self.value))
+
+    def __abs__(self) -> Vector:
+        return self._call("fabs")
+
+    def __neg__(self) -> Vector:
+        return 0.0 - self
+
+    def fma(self, factor: Vector | float, summand: Vector | float) -> Vector:
+        """Self * factor + summand, rounded once."""
+        return self._call("fma", factor, summand)
+
+    def floor(self) -> Vector:
+        """The whole number at or below."""
+        return self._call("floor")
+
+    def if_greater(self, than: Vector | float, yes: Vector | float, no: Vector | float) -> Vector:
+        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN)."""
+        chosen = self.builder.fcmp_ordered(">", self.value, self._lift(than))
+        return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
+
+    def at_least(self, other: Vector | float) -> Vector:
+        """The larger of the two."""
+        return self.if_greater(other, self, other)
+
+    def at_most(self, other: Vector | float) -> Vector:
+        """The smaller of the two."""
+        larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
+        return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
+
+    def power_of_two(self) -> Vector:
+        """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
+        whole = self.builder.fptosi(self.value, INTEGERS)
+        biased = self.builder.add(whole, ir.Constant(INTEGERS, [127] * WIDTH))
+        bits = self.builder.shl(biased, ir.Constant(INTEGERS, [23] * WIDTH))
+        return self._wrap(self.builder.bitcast(bits, VECTOR))
+
+
+def lanewise(formula: Callable[..., Vector]) -> Any:
+    """Make a formula over vectors a function of tiles that kernels can call."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         tile = ir.Constant(TILE, ir.Undefined)
         for part in range(VECTORS):
-            vectors = [builder.extract_value(value, part) for value in values]
-            tile = builder.insert_value(tile, emit(builder, *vectors), part)
+            vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
+            tile = builder.insert_value(tile, formula(*vectors).value, part)
         return tile
 
-    kinds = (lanes,) * count
+    count = formula.__code__.co_argcount
+    signature = lanes(*(lanes,) * count)
     typers: dict[int, Any] = {
-        1: lambda _typing, _a: (lanes(*kinds), codegen),
-        2: lambda _typing, _a, _b: (lanes(*kinds), codegen),
-        3: lambda _typing, _a, _b, _c: (lanes(*kinds), codegen),
-        4: lambda _typing, _a, _b, _c, _d: (lanes(*kinds), codegen),
+        1: lambda _typing, _a: (signature, codegen),
+        2: lambda _typing, _a, _b: (signature, codegen),
+        3: lambda _typing, _a, _b, _c: (signature, codegen),
+        4: lambda _typing, _a, _b, _c, _d: (signature, codegen),
     }
     typer = typers[count]
-    typer.__name__ = typer.__qualname__ = name  # shown in Numba's messages
+    typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
     return intrinsic(typer)
 
 
-def _call(builder: Any, name: str, *operands: ir.Value) -> ir.Value:
-    kind = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f32"), operands)
-
-
-def _power_of_two(builder: Any, exponent: ir.Value) -> ir.Value:
-    """2**exponent for whole exponents within -126..127: the number is written into the exponent bits."""
-    whole = builder.fptosi(exponent, INTEGERS)
-    biased = builder.add(whole, ir.Constant(INTEGERS, [127] * WIDTH))
-    return builder.bitcast(builder.shl(biased, ir.Constant(INTEGERS, [23] * WIDTH)), VECTOR)
-
-
-# The comparisons are ordered: NaN never wins, and each maps to a single machine instruction.
-add = _lanewise(lambda b, x, y: b.fadd(x, y), 2, "add")
-sub = _lanewise(lambda b, x, y: b.fsub(x, y), 2, "sub")
-mul = _lanewise(lambda b, x, y: b.fmul(x, y), 2, "mul")
-div = _lanewise(lambda b, x, y: b.fdiv(x, y), 2, "div")
-fma = _lanewise(lambda b, x, y, z: _call(b, "fma", x, y, z), 3, "fma")
-floor = _lanewise(lambda b, x: _call(b, "floor", x), 1, "floor")
-absolute = _lanewise(lambda b, x: _call(b, "fabs", x), 1, "absolute")
-minimum = _lanewise(lambda b, x, y: b.select(b.fcmp_ordered("<", x, y), x, y), 2, "minimum")
-maximum = _lanewise(lambda b, x, y: b.select(b.fcmp_ordered(">", x, y), x, y), 2, "maximum")
-if_greater = _lanewise(lambda b, x, y, yes, no: b.select(b.fcmp_ordered(">", x, y), yes, no), 4, "if_greater")
-power_of_two = _lanewise(_power_of_two, 1, "power_of_two")
+add = lanewise(lambda x, y: x + y)
+sub = lanewise(lambda x, y: x - y)
+div = lanewise(lambda x, y: x / y)
+fma = lanewise(lambda x, y, z: x.fma(y, z))
+floor = lanewise(lambda x: x.floor())
+minimum = lanewise(lambda x, y: x.at_most(y))
+if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
+bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
+"""x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:
