@@ -1,0 +1,94 @@
+"""Activation functions over a tile of people, in float32, accurate to about 1e-7.
+
+Everything rests on one exponential, so that a smooth activation costs a polynomial and no call into libm
+(which would be one call per person, and not the same bits on every machine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise, load, splat, store
+
+IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
+
+# Beyond these e**x leaves the normal float32 numbers; scores there are 0 or 1 to seven digits anyway.
+LOWEST, HIGHEST = -87.0, 88.0
+LOG2_E = 1.44269504088896341
+# log(2) in two parts, the first short enough that n * LN2_HIGH is exact.
+LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
+# The polynomial for e**r, |r| <= log(2) / 2, of Cephes' expf (S. L. Moshier, "Methods and Programs for
+# Mathematical Functions", 1989), highest power first.
+EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+# erfc(u) = exp(-u*u) * t * polynomial(t), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one term
+# longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
+ERFC_SCALE = 0.4
+ERFC = (-0.2002598884, 0.7091499596, -0.3709122098, 0.468277612, 0.1618221857, 0.2319223132)
+SQRT_HALF = 0.70710678118654752
+GELU_CUBIC, GELU_SCALE = 0.044715, 0.79788456080286536
+
+
+def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
+    result = x.fma(coefficients[0], coefficients[1])
+    for coefficient in coefficients[2:]:
+        result = result.fma(x, coefficient)
+    return result
+
+
+def _exp(x: Vector) -> Vector:
+    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent."""
+    x = x.at_least(LOWEST).at_most(HIGHEST)
+    n = x.fma(LOG2_E, 0.5).floor()
+    r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
+    return _polynomial(r, EXP).fma(r * r, r + 1.0) * n.power_of_two()
+
+
+def _sigmoid(x: Vector) -> Vector:
+    return 1.0 / (_exp(-x) + 1.0)
+
+
+def _tanh(x: Vector) -> Vector:
+    """Through e**(-2|x|), which cannot overflow; the sign is put back at the end."""
+    e = _exp(abs(x) * -2.0)
+    size = (1.0 - e) / (e + 1.0)
+    return x.if_greater(0.0, size, -size)
+
+
+def _gelu(x: Vector) -> Vector:
+    """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2: the correction fades where the result is large."""
+    u = abs(x) * SQRT_HALF
+    t = 1.0 / u.fma(ERFC_SCALE, 1.0)
+    erfc = _polynomial(t, ERFC) * t * _exp(-(u * u))
+    return x.at_least(0.0) - abs(x) * 0.5 * erfc
+
+
+def _gelu_tanh(x: Vector) -> Vector:
+    """The tanh variant, which is x sigmoid(2 sqrt(2/pi) (x + 0.044715 x**3))."""
+    inner = (x * x).fma(GELU_CUBIC, 1.0) * x
+    return x * _sigmoid(inner * (2.0 * GELU_SCALE))
+
+
+def _elu(x: Vector, alpha: Vector) -> Vector:
+    return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
+
+
+exp, sigmoid, tanh, gelu, gelu_tanh, elu = map(lanewise, (_exp, _sigmoid, _tanh, _gelu, _gelu_tanh, _elu))
+
+
+@inlined
+def activate(values, start, count, activation, alpha):  # type: ignore[no-untyped-def]
+    """Apply a smooth activation in place to `count` neurons of a tile; the others are done as layers are stored."""
+    for neuron in range(count):
+        at = start + neuron * PEOPLE
+        x = load(values, at)
+        if activation == TANH:
+            x = tanh(x)
+        elif activation == SIGMOID:
+            x = sigmoid(x)
+        elif activation == GELU:
+            x = gelu(x)
+        elif activation == GELU_TANH:
+            x = gelu_tanh(x)
+        else:
+            x = elu(x, splat(alpha))
+        store(values, at, x)

@@ -1,0 +1,304 @@
+"""People in SIMD lanes: a Numba type that holds one float32 figure of each person of a tile.
+
+Numba has no vector type, and LLVM's own vectoriser does not keep a tile of accumulators in registers. So a
+tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are written
+as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers, six NEON ones).
+
+A lane never looks at its neighbours (except in `lowest`, which only says when a loop may end), so a
+person's figures do not depend on who shares the tile. No operation may be reassociated: same bits every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.extending import intrinsic, models, register_model
+
+WIDTH = 8
+VECTORS = 3
+PEOPLE = WIDTH * VECTORS
+"""Persons in a tile. Four outputs x three vectors make 12 accumulators: with their operands they just fit into
+the 16 vector registers of AVX2, and they are enough to keep two fused multiply-add units busy."""
+
+FLOAT = ir.FloatType()
+VECTOR = ir.VectorType(FLOAT, WIDTH)
+INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
+TILE = ir.ArrayType(VECTOR, VECTORS)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
+
+    Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
+    change to this file, touch the files of the kernels (installing a release does that by itself).
+    """
+    result: Function = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return result
+
+
+def inlined(function: Function) -> Function:
+    """Compile into every caller: arrays cross a call boundary as seven arguments each, too dear in a hot loop.
+
+    Such a function is never called from Python, and building what that would take is half of its compile time.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    result: Function = numba.njit(nogil=True, forceinline=True, **options)(function)
+    return result
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The Numba type of `Lanes`."""
+
+    def __init__(self) -> None:
+        super().__init__(name="fairbits.Lanes")
+
+
+lanes = LanesType()
+
+
+@register_model(LanesType)  # type: ignore[misc]
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    """How a `Lanes` value is laid out: an array of vectors, which LLVM takes apart into registers."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, TILE)
+
+
+class Vector:
+    """One LLVM vector while code is emitted, with the operators of arithmetic: functions of a tile are
+    written as formulas over these (see `elementary`), and cost Numba nothing to compile."""
+
+    def __init__(self, builder: Any, value: ir.Value) -> None:
+        self.builder = builder
+        self.value = value
+
+    def _lift(self, other: Vector | float) -> ir.Value:
+        return other.value if isinstance(other, Vector) else ir.Constant(VECTOR, [float(other)] * WIDTH)
+
+    def _wrap(self, value: ir.Value) -> Vector:
+        return Vector(self.builder, value)
+
+    def _call(self, name: str, *others: Vector | float) -> Vector:
+        operands = [self.value, *map(self._lift, others)]
+        kind = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.{name}.v{WIDTH}f32")
+        return self._wrap(self.builder.call(function, operands))
+
+    def __add__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fadd(self.value, self._lift(other)))
+
+    def __sub__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fsub(self.value, self._lift(other)))
+
+    def __rsub__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fsub(self._lift(other), self.value))
+
+    def __mul__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fmul(self.value, self._lift(other)))
+
+    def __truediv__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fdiv(self.value, self._lift(other)))
+
+    def __rtruediv__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fdiv(self._lift(other), self.value))
+
+    def __abs__(self) -> Vector:
+        return self._call("fabs")
+
+    def __neg__(self) -> Vector:
+        return 0.0 - self
+
+    def fma(self, factor: Vector | float, summand: Vector | float) -> Vector:
+        """Self * factor + summand, rounded once."""
+        return self._call("fma", factor, summand)
+
+    def floor(self) -> Vector:
+        """The whole number at or below."""
+        return self._call("floor")
+
+    def if_greater(self, than: Vector | float, yes: Vector | float, no: Vector | float) -> Vector:
+        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN)."""
+        chosen = self.builder.fcmp_ordered(">", self.value, self._lift(than))
+        return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
+
+    def at_least(self, other: Vector | float) -> Vector:
+        """The larger of the two."""
+        return self.if_greater(other, self, other)
+
+    def at_most(self, other: Vector | float) -> Vector:
+        """The smaller of the two."""
+        larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
+        return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
+
+    def power_of_two(self) -> Vector:
+        """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
+        whole = self.builder.fptosi(self.value, INTEGERS)
+        biased = self.builder.add(whole, ir.Constant(INTEGERS, [127] * WIDTH))
+        bits = self.builder.shl(biased, ir.Constant(INTEGERS, [23] * WIDTH))
+        return self._wrap(self.builder.bitcast(bits, VECTOR))
+
+
+def lanewise(formula: Callable[..., Vector]) -> Any:
+    """Make a formula over vectors a function of tiles that kernels can call."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
+            tile = builder.insert_value(tile, formula(*vectors).value, part)
+        return tile
+
+    count = formula.__code__.co_argcount
+    signature = lanes(*(lanes,) * count)
+    typers: dict[int, Any] = {
+        1: lambda _typing, _a: (signature, codegen),
+        2: lambda _typing, _a, _b: (signature, codegen),
+        3: lambda _typing, _a, _b, _c: (signature, codegen),
+        4: lambda _typing, _a, _b, _c, _d: (signature, codegen),
+    }
+    typer = typers[count]
+    typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
+    return intrinsic(typer)
+
+
+add = lanewise(lambda x, y: x + y)
+sub = lanewise(lambda x, y: x - y)
+div = lanewise(lambda x, y: x / y)
+fma = lanewise(lambda x, y, z: x.fma(y, z))
+floor = lanewise(lambda x: x.floor())
+minimum = lanewise(lambda x, y: x.at_most(y))
+if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
+bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
+"""x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+@intrinsic  # type: ignore[misc]
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """The tile that starts at `index` of a flat float32 array. The index is not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values)
+        start = builder.bitcast(start, VECTOR.as_pointer())
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+            tile = builder.insert_value(tile, builder.load(place, align=4), part)
+        return tile
+
+    return lanes(array, types.intp), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write a tile to `index` of a flat float32 array. The index is not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values[:2])
+        start = builder.bitcast(start, VECTOR.as_pointer())
+        for part in range(VECTORS):
+            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+            builder.store(builder.extract_value(values[2], part), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), codegen
+
+
+def _broadcast(builder: Any, scalar: ir.Value) -> ir.Value:
+    first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(INTEGERS, [0] * WIDTH)
+    vector = builder.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), zeros)
+    tile = ir.Constant(TILE, ir.Undefined)
+    for part in range(VECTORS):
+        tile = builder.insert_value(tile, vector, part)
+    return tile
+
+
+@intrinsic  # type: ignore[misc]
+def splat(_typing: Any, _number: Any) -> Any:
+    """The same number for every person."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        return _broadcast(builder, values[0])
+
+    return lanes(types.float32), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def splat_at(_typing: Any, array: Any, index: Any) -> Any:
+    """The number at `index` of a flat float32 array, for every person. The index is not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        return _broadcast(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
+
+    return lanes(array, types.intp), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def lowest(_typing: Any, _value: Any) -> Any:
+    """The smallest figure among the people of the tile, as a scalar."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        least = builder.extract_value(values[0], 0)
+        for part in range(1, VECTORS):
+            other = builder.extract_value(values[0], part)
+            least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
+        scalars = [builder.extract_element(least, ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
+        result = scalars[0]
+        for scalar in scalars[1:]:
+            result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
+        return result
+
+    return types.float32(lanes), codegen
+
+
+def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
+    """Transpose an 8 x 8 square in registers: interleave pairs, then fours, then halves."""
+    low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+    left, right = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
+    top, bottom = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
+
+    def mix(one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
+        return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
+
+    pairs = [mix(rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in (low, high)]
+    fours = [mix(pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in (left, right)]
+    return [mix(fours[i], fours[i + 4], order) for order in (top, bottom) for i in (0, 1, 2, 3)]
+
+
+@intrinsic  # type: ignore[misc]
+def transpose(_typing: Any, array: Any, index: Any) -> Any:
+    """Turn over, in place, the square of 24 tiles that starts at `index` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values)
+
+        def places(row: int, column: int) -> list[ir.Value]:
+            offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
+            pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
+            return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
+
+        for row in range(VECTORS):
+            for column in range(row, VECTORS):
+                here, there = places(row, column), places(column, row)
+                turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
+                mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
+                for place, vector in zip(there, turned, strict=True):
+                    builder.store(vector, place, align=4)
+                if row != column:
+                    for place, vector in zip(here, mirror, strict=True):
+                        builder.store(vector, place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
