@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def random_network(
     head: str | None = None,
     favourable: int | None = None,
 ) -> Network:
-    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in zip(widths, widths[1:], strict=False)]
+    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in itertools.pairwise(widths)]
     biases = [rng.normal(0, 0.3, b) for b in widths[1:]]
     return Network.build(weights, biases, activation=Activation(activation, 0.3), head=head, favourable=favourable)  # type: ignore[arg-type]
 

@@ -54,7 +54,10 @@ def test_a_target_of_numbers(people_schema: Schema, numbers: list) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"age": [1, 200, 300]}, r"leaves the stated domain in age \(2 of 3 rows outside 1 to 3; first: 200 in row 2\)"),
+        (
+            {"age": [1, 200, 300]},
+            r"leaves the stated domain in age \(2 of 3 rows outside 1 to 3; first: 200 in row 2\)",
+        ),
         ({"age": [1.0, np.nan, 2.0]}, "column 'age' has 1 values that are not finite"),
         ({"age": [1, None, 2]}, "column 'age' has 1 missing values; fill or drop them"),
         ({"age": ["1", "x", "2"]}, "column 'age' .* none of its labels"),
@@ -73,11 +76,15 @@ def test_what_does_not_fit_is_named(people_schema: Schema, change: dict, complai
 
 def test_missing_columns_are_named(people_schema: Schema) -> None:
     with pytest.raises(TableError, match=r"protected attribute 'sex' is not in the table.*Did you mean 'sexe'"):
-        table_from_arrow(pa.table(ROWS).rename_columns(["age", "job", "income", "sexe", "hours", "hired"]), people_schema)
+        table_from_arrow(
+            pa.table(ROWS).rename_columns(["age", "job", "income", "sexe", "hours", "hired"]), people_schema
+        )
     with pytest.raises(TableError, match="target 'hired' is not in the table"):
         table_from_arrow(pa.table(ROWS).drop_columns(["hired"]), people_schema)
     with pytest.raises(TableError, match="column 'age' 2 times"):
-        table_from_arrow(pa.table(ROWS).rename_columns(["age", "age", "income", "sex", "hours", "hired"]), people_schema)
+        table_from_arrow(
+            pa.table(ROWS).rename_columns(["age", "age", "income", "sex", "hours", "hired"]), people_schema
+        )
     with pytest.raises(TableError, match="no rows"):
         table_from_arrow(pa.table(ROWS).slice(0, 0), people_schema)
 

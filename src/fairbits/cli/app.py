@@ -49,7 +49,7 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader (`| head`) has seen enough; stop Python from complaining at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: one sentence instead of a traceback
+    except Exception as error:  # the last line of defence: one sentence instead of a traceback
         if os.environ.get("FAIRBITS_TRACEBACK"):
             raise
         reason = f"{type(error).__name__}: {error}".strip(": ")

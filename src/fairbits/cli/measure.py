@@ -26,9 +26,9 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
+    from fairbits.audit import Audit
     from fairbits.cli.progress import progress_bar
     from fairbits.data import load_subject
-    from fairbits.audit import Audit
 
     loaded = load_subject(subject)
     if protected is not None:

@@ -79,9 +79,7 @@ def _histogram(found: Measurement) -> Text:
     counts = found.histogram()
     most = max(counts)
     width = -(-most // _MOST_BARS)
-    bars = {
-        start: sum(counts.get(k, 0) for k in range(start, start + width)) for start in range(1, most + 1, width)
-    }
+    bars = {start: sum(counts.get(k, 0) for k in range(start, start + width)) for start in range(1, most + 1, width)}
     tallest = max(bars.values())
     text = Text("   k      people\n", style="bold")
     for start, people in bars.items():

@@ -11,7 +11,7 @@ import numpy as np
 from fairbits.data import sources, standin, stored
 from fairbits.data.coding import bank, census, compas, default, diabetes, german, heart, meps, students
 from fairbits.data.stored import Stored
-from fairbits.domain import Schema, Table
+from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import OptionError, choose_from
 
 TABLES = Path(__file__).parent / "tables"
@@ -39,8 +39,19 @@ class BuiltIn:
     ships: bool
     load: Callable[[bool], Stored]
     one_hot: bool = False
+    own_test_rows: bool = False  # the publisher's own held-out rows: they are not among the people measured
     synthetic: bool = False
     stand_in: str | None = None
+    same_data_as: str | None = None
+
+    @property
+    def needs(self) -> str:
+        """The name under which its data are found or added."""
+        return self.same_data_as or self.name
+
+    def encoding(self) -> Encoding:
+        """What the benchmark network takes."""
+        return Encoding.one_hot(self.schema) if self.one_hot else Encoding.identity(self.schema)
 
     @property
     def favourable(self) -> str | None:
@@ -147,6 +158,7 @@ _ALL = (
         rows=48_842,
         ships=True,
         load=_packaged("census", census.SCHEMA),
+        own_test_rows=True,
     ),
     BuiltIn(
         name="compas",
@@ -170,6 +182,7 @@ _ALL = (
         rows=7_214,
         ships=False,
         load=_compas_without_leaks,
+        same_data_as="compas",
     ),
     BuiltIn(
         name="german",

@@ -10,7 +10,8 @@ from typing import Any
 
 import tomlkit
 
-from fairbits.data.registry import BUILT_IN, load_network, load_tables
+from fairbits.data.networks import load_network
+from fairbits.data.registry import BUILT_IN, load_stored
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.reading import read_arrow
@@ -81,12 +82,13 @@ def _fitting_head(network: Network, schema: Schema) -> Network:
 
 
 def _built_in(name: str) -> Subject:
-    entry = BUILT_IN[name]
-    tables = load_tables(name)
-    encoding = Encoding.one_hot(entry.schema) if entry.one_hot else Encoding.identity(entry.schema)
-    network = load_network(name)
+    entry, stored = BUILT_IN[name], load_stored(name)
+    table, test = stored.table(), None
+    if entry.own_test_rows:
+        table, test = table.training(), table.unseen()
+    notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
-        name, network, entry.schema, tables.table, encoding=encoding, test=tables.test, notes=tables.notes
+        name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes
     )
 
 
@@ -110,7 +112,7 @@ def _from_toml(file: Path) -> Subject:
 def _path(section: Any, name: str, file: Path) -> Path:
     path = section.get("path")
     if not isinstance(path, str):
-        raise SchemaError(f"{str(file)!r} does not say where the {name} is; write path = \"…\" under [{name}].")
+        raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}].')
     return file.parent / path
 
 

@@ -42,6 +42,10 @@ class Table:
         """The rows that the model was trained on (all, when nothing is held out)."""
         return self if self.held_out is None else replace(self.rows(~self.held_out), held_out=None)
 
+    def unseen(self) -> Table | None:
+        """The rows that the model was not trained on, where some are held out."""
+        return None if self.held_out is None else replace(self.rows(self.held_out), held_out=None)
+
 
 def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     """Codes of a table with the schema's columns; other columns are left alone."""

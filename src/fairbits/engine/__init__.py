@@ -1,6 +1,7 @@
 """The engine: fused kernels that score all twins of a person and measure them, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
+from fairbits.engine.lowering import plan_of
 from fairbits.engine.plan import Activation, Head, Plan
 
-__all__ = ["Activation", "Evaluation", "Head", "Partition", "Plan", "classes", "evaluate", "scores"]
+__all__ = ["Activation", "Evaluation", "Head", "Partition", "Plan", "classes", "evaluate", "plan_of", "scores"]

@@ -7,9 +7,9 @@ person's figures depend on that person alone: neither the threads nor the order 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ CHUNK = 5e7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """Figures per person: arrays with one entry each.
+    """Figures per person: arrays with one entry each, for people with m twins.
 
     `favourable` is the number of twins that get the favourable decision: a score of at least 0.5; with three or
     more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
@@ -43,6 +43,29 @@ class Evaluation:
     low_twin: NDArray[np.int32]  # the first twin with the lowest score
     high_twin: NDArray[np.int32]  # the first twin with the highest score
     favourable: NDArray[np.int32]
+    m: int
+
+    @property
+    def q_inf(self) -> NDArray[np.float64]:
+        """Bits of protected information: log2 k."""
+        return np.log2(self.k)
+
+    @property
+    def span(self) -> NDArray[np.float32]:
+        """Distance from the lowest to the highest score."""
+        return self.high - self.low
+
+    @property
+    def flips(self) -> NDArray[np.bool_]:
+        """Whose twins do not all get the same decision."""
+        return (self.favourable > 0) & (self.favourable < self.m)
+
+    @classmethod
+    def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
+        """Several batches as one."""
+        names = [field.name for field in fields(cls) if field.name != "m"]
+        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+        return cls(**joined, m=pieces[0].m)
 
 
 class _Figures(NamedTuple):
@@ -75,7 +98,7 @@ def evaluate(
     figures = _figures(len(codes))
     ruler = _ruler(plan.m, epsilon, partition, bounded)
     _run(plan, codes, ruler, figures, np.empty((0, 0), np.float32), threads)
-    return Evaluation(**figures._asdict())
+    return Evaluation(**figures._asdict(), m=plan.m)
 
 
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
@@ -125,9 +148,7 @@ def _ruler(m: int, epsilon: float, partition: str, bounded: bool) -> _Ruler:
         raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
     if partition not in ("constrained", "grid"):
         raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    return _Ruler(
-        True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m)
-    )
+    return _Ruler(True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m))
 
 
 def _writeable(array: NDArray[Any]) -> NDArray[Any]:
@@ -136,7 +157,12 @@ def _writeable(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _run(
-    plan: Plan, codes: NDArray[np.float64], ruler: _Ruler, figures: _Figures, ready: NDArray[np.float32], threads: int | None
+    plan: Plan,
+    codes: NDArray[np.float64],
+    ruler: _Ruler,
+    figures: _Figures,
+    ready: NDArray[np.float32],
+    threads: int | None,
 ) -> None:
     codes = np.asarray(codes, dtype=np.float64)
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
@@ -174,7 +200,9 @@ def _complain(plan: Plan, codes: NDArray[np.float64], first: int) -> None:
     """The kernel met a code it has no use for, in one of these rows: say which."""
     for column in plan.numeric_columns:
         for row in np.flatnonzero(~np.isfinite(codes[:, column])):
-            raise TableError(f"codes must be finite, but row {first + row}, column {column} holds {codes[row, column]}.")
+            raise TableError(
+                f"codes must be finite, but row {first + row}, column {column} holds {codes[row, column]}."
+            )
     for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
         values = codes[:, column]
         known = (values >= low) & (values < low + size) & (values == np.floor(values))

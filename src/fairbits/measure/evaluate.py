@@ -53,9 +53,7 @@ class Evaluator:
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         self.threads = threads
-        self._plan: Plan | None = (
-            plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
-        )
+        self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
 
     @property
     def m(self) -> int:
@@ -89,9 +87,7 @@ class Evaluator:
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self._plan is not None:
-            return evaluate(
-                self._plan, codes, epsilon=self.epsilon, partition=self.partition, threads=self.threads
-            )
+            return evaluate(self._plan, codes, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
         return self._evaluation_of(self.scores(codes))
 
     def _evaluation_of(self, table: npt.NDArray[np.float32]) -> Evaluation:
@@ -107,6 +103,7 @@ class Evaluator:
             low_twin=table.argmin(axis=1).astype(np.int32),
             high_twin=table.argmax(axis=1).astype(np.int32),
             favourable=favourable,
+            m=self.m,
         )
 
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:

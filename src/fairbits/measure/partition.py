@@ -68,7 +68,7 @@ def grid(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
 def grid_bins(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     """The bin of each score. A probability of exactly 1 belongs to the last bin below it, not to one of its own."""
     bins = np.floor(scores / scores.dtype.type(epsilon)).astype(np.int64)
-    probabilities = scores.size > 0 and 0 <= scores.min() and scores.max() <= 1
+    probabilities = scores.size > 0 and scores.min() >= 0 and scores.max() <= 1
     return np.minimum(bins, most_classes(epsilon) - 1) if probabilities else bins
 
 

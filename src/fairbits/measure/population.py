@@ -126,7 +126,7 @@ class Measurement:
             high=float(figures.high[row]),
             worst=labels[figures.low_twin[row]],
             best=labels[figures.high_twin[row]],
-            flips=bool(self.evaluation.flips(self.evaluator.m)[row]),
+            flips=bool(figures.flips[row]),
             attributes=self.schema.read(self.table.codes[row]),
         )
 
@@ -159,7 +159,7 @@ def measure_table(
     n = len(evaluation.k)
     flips = None
     if not evaluator.schema.regression:
-        flips = wilson(int(evaluation.flips(evaluator.m).sum()), n)
+        flips = wilson(int(evaluation.flips.sum()), n)
     split = wilson(int((evaluation.k > 1).sum()), n)
     return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips)
 
