@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import socket
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -140,7 +141,9 @@ def _keep(source: Source, coded: Coded, origin: str) -> Path:
 def _ask_openml(source: Source) -> Coded:
     assert source.openml is not None  # noqa: S101 - the caller looked, said here for the type checker
     try:
-        with _patience(SECONDS_FOR_OPENML):
+        with _patience(SECONDS_FOR_OPENML), warnings.catch_warnings():
+            # Its warnings say that it tries again; the sentence below says how it ended.
+            warnings.simplefilter("ignore")
             coded = source.openml()
     except UsageError:
         raise
@@ -165,7 +168,7 @@ def _patience(seconds: float) -> Iterator[None]:
 def _diabetes_from_openml() -> Coded:
     from sklearn.datasets import fetch_openml
 
-    bunch = fetch_openml(data_id=37, as_frame=False, parser="liac-arff", cache=False, n_retries=0)
+    bunch = fetch_openml(data_id=37, as_frame=False, parser="liac-arff", cache=False, n_retries=1, delay=0.1)
     raw: dict[str, np.ndarray[tuple[int], np.dtype[np.str_]]] = {
         name: np.array([repr(float(value)) for value in column])
         for name, column in zip(bunch.feature_names, np.asarray(bunch.data).T, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ VISITS = ("OBTOTV", "OPTOTV", "ERTOT", "IPNGTD", "HHTOTD")
 ALWAYS_KNOWN = ("REGION", "AGE", "MARRY", "ASTHDX")
 #: Not used by the model, but an unknown answer drops the row.
 ALSO_KNOWN = ("EDUCYR", "HIDEG")
+ROWS_AT_A_TIME = 5_000
 SCORES = ("PCS42", "MCS42", "K6SUM42")
 
 
@@ -77,19 +78,22 @@ def _read_xport(path: Path, year: Year, wanted: list[str]) -> dict[str, Floats]:
         raise MissingDependencyError("pandas", "meps", "reading AHRQ's SAS transport files") from None
     try:
         with ExitStack() as stack:
-            frame = pd.read_sas(_open(path, stack), format="xport")
+            # pandas' stubs do not know that this reader tells its columns.
+            reader: Any = pd.read_sas(_open(path, stack), format="xport", chunksize=ROWS_AT_A_TIME)
+            missing = [name for name in wanted if name not in reader.columns]
+            # A file has some 1,800 variables; only the wanted ones of each piece are kept in memory.
+            pieces = [] if missing else [piece[wanted].to_numpy(dtype=np.float64) for piece in reader]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise TableError(
             f"cannot read {path} as a SAS transport file ({error}); give {year.file}ssp.zip as AHRQ publishes it."
         ) from error
-    missing = [name for name in wanted if name not in frame.columns]
     if missing:
         raise TableError(
             f"{path} lacks {len(missing)} of the {len(wanted)} variables that are needed "
             f"({', '.join(missing[:8])}{', …' if len(missing) > 8 else ''}); "
             f"this panel is in {year.file}ssp.zip (AHRQ HC-{year.file[1:]})."
         )
-    return {name: frame[name].to_numpy(dtype=np.float64) for name in wanted}
+    return dict(zip(wanted, np.concatenate(pieces).T, strict=True))
 
 
 def _open(path: Path, stack: ExitStack) -> IO[bytes]:
