@@ -72,6 +72,7 @@ def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: 
     with threadpool_limits(threads):
         for _ in range(args.rounds):
             product.append(seconds(lambda: matrix @ matrix))
+            time.sleep(0.05)  # the matrix product's threads spin for a while before they let go of their cores
             begin = time.perf_counter()
             result = evaluate(plan, codes, epsilon=0.025, partition="constrained", threads=threads)
             engine.append(time.perf_counter() - begin)

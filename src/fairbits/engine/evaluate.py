@@ -131,7 +131,7 @@ def classes(
     figures = _figures(n)
 
     def run(start: int, stop: int) -> None:
-        classes_chunk(_writeable(scores[start:stop]), scratch(m * PEOPLE, 0), start, ruler, figures)
+        classes_chunk(_writeable(scores[start:stop]), scratch(m * PEOPLE), start, ruler, figures)
 
     _spread(run, n, m * 500, threads)
     return figures.k, figures.q_1
@@ -156,6 +156,12 @@ def _writeable(array: NDArray[Any]) -> NDArray[Any]:
     return np.require(array, requirements=["C", "A", "W"])
 
 
+def _whole_tiles(codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Repeat the last person until the tile is full; only the end of a batch needs it."""
+    missing = -len(codes) % PEOPLE
+    return np.concatenate([codes, np.repeat(codes[-1:], missing, axis=0)]) if missing else codes
+
+
 def _run(
     plan: Plan,
     codes: NDArray[np.float64],
@@ -171,8 +177,8 @@ def _run(
     program = plan.program
 
     def run(start: int, stop: int) -> None:
-        memory = scratch(program.size, program.table_starts.size)
-        faulty = run_chunk(program, memory, _writeable(codes[start:stop]), start, ruler, figures, ready)
+        part = _whole_tiles(_writeable(codes[start:stop]))
+        faulty = run_chunk(program, scratch(program.size), part, stop - start, start, ruler, figures, ready)
         if faulty >= 0:
             _complain(plan, codes[faulty:stop], faulty)
 

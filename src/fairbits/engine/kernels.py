@@ -15,12 +15,16 @@ from fairbits.engine.simd import (
     PEOPLE,
     add,
     bend,
+    clip_index,
     compiled,
+    distance,
     div,
     fma,
+    gather,
     if_greater,
     inlined,
     load,
+    lowest,
     minimum,
     splat,
     splat_at,
@@ -31,6 +35,7 @@ from fairbits.engine.simd import (
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)
+TINY = np.float32(1e-30)
 
 
 @inlined
@@ -73,51 +78,43 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
 
 
 @inlined
-def read_numeric(program, codes, first, people, tile):  # type: ignore[no-untyped-def]
-    """Put code - shift of the numeric attributes into the tile; says whether all of them are finite."""
-    fine = True
-    for person in range(PEOPLE):
-        row = first + min(person, people - 1)
-        for j in range(program.numeric_columns.size):
-            value = np.float32(codes[row, program.numeric_columns[j]] - program.numeric_shifts[j])
-            fine = fine & (value - value == ZERO)
-            tile[program.numeric + j * PEOPLE + person] = value
-    return fine
+def read_codes(program, codes, first, tile):  # type: ignore[no-untyped-def]
+    """Put code - shift of every attribute into the tile; says whether all of them can be used.
+
+    A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
+    """
+    d = codes.shape[1]
+    inputs = program.columns.size - program.lookup_sizes.size
+    trouble = splat(ZERO)
+    for j in range(inputs):
+        x = gather(codes, first * d + program.columns[j], d, program.shifts[j])
+        trouble = add(trouble, sub(x, x))  # NaN if x is not finite
+        store(tile, program.numeric + j * PEOPLE, x)
+    for table in range(program.table_starts.size):
+        row = splat_at(program.table_starts, table)
+        for j in range(program.table_members[table], program.table_members[table + 1]):
+            x = gather(codes, first * d + program.columns[inputs + j], d, program.shifts[inputs + j])
+            index = clip_index(x, splat_at(program.lookup_sizes, j))
+            trouble = add(trouble, distance(x, index))
+            row = fma(index, splat_at(program.lookup_strides, j), row)
+        store(tile, program.rows + table * PEOPLE, row)
+    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
 
 
 @inlined
-def read_lookups(program, codes, first, people, rows):  # type: ignore[no-untyped-def]
-    """Find the rows of the merged tables; a code that has no row counts as the lowest, and is reported."""
-    fine = True
-    groups = program.table_starts.size
-    for person in range(PEOPLE):
-        row = first + min(person, people - 1)
-        for group in range(groups):
-            place = program.table_starts[group]
-            for j in range(program.table_members[group], program.table_members[group + 1]):
-                value = codes[row, program.lookup_columns[j]] - program.lookup_lows[j]
-                # Compared as a float first: NaN and huge numbers have no integer.
-                inside = (value >= 0.0) & (value < program.lookup_sizes[j])
-                index = np.int64(value) if inside else np.int64(0)
-                fine = fine & inside & (value == np.float64(index))
-                place += index * program.lookup_strides[j]
-            rows[person * groups + group] = place
-    return fine
-
-
-@inlined
-def add_lookups(program, rows, tile, h):  # type: ignore[no-untyped-def]
+def add_lookups(program, tile, h):  # type: ignore[no-untyped-def]
     """Add the table rows to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
     """
-    groups = program.table_starts.size
+    tables = program.table_starts.size
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
         for person in range(PEOPLE):
             total = splat(ZERO)
-            for group in range(groups):
-                total = add(total, load(program.tables, rows[person * groups + group] * stride + neuron))
+            for table in range(tables):
+                row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+                total = add(total, load(program.tables, row * stride + neuron))
             store(tile, program.square + person * PEOPLE, total)
         transpose(tile, program.square)
         for j in range(neuron, min(neuron + PEOPLE, h)):
@@ -192,26 +189,24 @@ def extremes(tile, scores, m, favourable, first, people, figures):  # type: igno
 
 
 @compiled
-def run_chunk(program, scratch, codes, start, ruler, figures, ready):  # type: ignore[no-untyped-def]
-    """Evaluate the people of `codes`, whose figures go to row `start` on. Gives the first faulty row, or -1.
+def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):  # type: ignore[no-untyped-def]
+    """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
 
-    `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes.
+    `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
+    where the first tile with an unusable code begins, or -1.
     """
-    tile, rows = scratch.tile, scratch.rows
-    n, h = codes.shape[0], program.widths[0]
+    tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
     zero = np.int64(0)
     for first in range(0, n, PEOPLE):
-        people = min(PEOPLE, n - first)
-        fine = read_numeric(program, codes, first, people, tile)
-        inputs = program.numeric_columns.size
+        if not read_codes(program, codes, first, tile):
+            return start + first
+        inputs = program.columns.size - program.lookup_sizes.size
         dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
         if program.table_starts.size > 0:
-            fine = fine & read_lookups(program, codes, first, people, rows)
-            add_lookups(program, rows, tile, h)
-        if not fine:
-            return start + first
+            add_lookups(program, tile, h)
         favourable = score_twins(program, tile, m)
+        people = min(PEOPLE, n - first)
         if ready.shape[1] > 0:
             for person in range(people):
                 for twin in range(m):

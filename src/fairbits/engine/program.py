@@ -19,7 +19,7 @@ from fairbits.engine.simd import PEOPLE
 if TYPE_CHECKING:
     from fairbits.engine.plan import Plan
 
-TABLE_BYTES = 192 * 1024
+TABLE_BYTES = 128 * 1024
 """Merged tables may grow to this size: they share the second-level cache (512 KiB and up) with the weights."""
 
 Array = NDArray[Any]
@@ -36,11 +36,9 @@ class Program(NamedTuple):
     alphas: Array  # per layer: the alpha of the smooth activation
     weights: Array
     biases: Array
-    numeric_columns: Array
-    numeric_shifts: Array
+    columns: Array  # of the numeric attributes, then of the categorical ones in the order of the merged tables
+    shifts: Array
     numeric_slopes: Array
-    lookup_columns: Array  # the lookups are in the order of the merged tables
-    lookup_lows: Array
     lookup_sizes: Array
     lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
     tables: Array  # the merged tables; rows padded to a whole number of tiles
@@ -52,6 +50,7 @@ class Program(NamedTuple):
     base: int
     square: int
     numeric: int
+    rows: int
     scores: int
     size: int
 
@@ -60,18 +59,16 @@ class Scratch(NamedTuple):
     """The working memory of one call of a kernel."""
 
     tile: Array
-    rows: Array
     counts: Array
     bits: Array
 
 
-def scratch(size: int, tables: int) -> Scratch:
+def scratch(size: int) -> Scratch:
     """Working memory for a tile of `size` floats. NumPy does not align it to whole vectors by itself."""
     buffer = np.zeros(size + 16, np.float32)
     skip = -buffer.ctypes.data % 64 // 4
     return Scratch(
         tile=buffer[skip : skip + size],
-        rows=np.zeros(PEOPLE * tables, np.int64),
         counts=np.zeros(2 * PEOPLE, np.float32),
         bits=np.zeros(PEOPLE, np.float64),
     )
@@ -138,8 +135,8 @@ def _lower_lookups(plan: Plan, tables: Array, h: int) -> dict[str, Array]:
         strides += [int(np.prod(sizes[members[place + 1 :]])) for place in range(len(members))]
         order += members
     return {
-        "lookup_columns": plan.lookup_columns[order],
-        "lookup_lows": plan.lookup_lows[order],
+        "columns": np.concatenate([plan.numeric_columns, plan.lookup_columns[order]]),
+        "shifts": np.concatenate([plan.numeric_shifts, plan.lookup_lows[order]]),
         "lookup_sizes": sizes[order],
         "lookup_strides": np.array(strides),
         "tables": np.pad(np.concatenate(merged), ((0, 0), (0, padded - h))),
@@ -163,11 +160,11 @@ def round_up(count: int) -> int:
     return -(-count // PEOPLE) * PEOPLE
 
 
-def _layout(widths: Array, numeric: int, m: int) -> dict[str, int]:
-    """Places in a tile's buffer: two layers, the first pre-activation, a square to turn over, inputs, scores."""
+def _layout(widths: Array, numeric: int, tables: int, m: int) -> dict[str, int]:
+    """Places in a tile's buffer: two layers, the first pre-activation, a square to turn over, inputs, table rows, scores."""
     # A few spare rows, because the figures of a tile are collected at the start of its buffer.
     rows = {"near": int(widths.max()) + 4, "far": int(widths.max()) + 4, "base": round_up(int(widths[0]))}
-    rows |= {"square": PEOPLE, "numeric": numeric, "scores": m, "size": 0}
+    rows |= {"square": PEOPLE, "numeric": numeric, "rows": tables, "scores": m, "size": 0}
     starts = np.cumsum([0, *rows.values()]) * PEOPLE
     return dict(zip(rows, starts.tolist(), strict=False))
 
@@ -182,9 +179,8 @@ def lower(plan: Plan) -> Program:
     h = int(arrays["widths"][0])
     arrays |= _lower_lookups(plan, arrays.pop("lookup_tables").reshape(-1, h), h)
     arrays |= _lower_activations(plan)
-    kinds: dict[str, type] = dict.fromkeys(("numeric_shifts", "lookup_lows", "lookup_sizes"), np.float64)
-    whole = ("widths", "curves", "numeric_columns", "lookup_columns", "lookup_strides", "table_starts")
-    kinds |= dict.fromkeys((*whole, "table_members"), np.int64)
+    whole = ("widths", "curves", "columns", "table_members")
+    kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     flat = {name: _flat(array, kinds.get(name, np.float32)) for name, array in arrays.items()}
-    layout = _layout(flat["widths"], plan.numeric_columns.size, plan.m)
+    layout = _layout(flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m)
     return Program(**flat, linear=plan.head.name == "LINEAR", **layout)

@@ -172,6 +172,9 @@ add = lanewise(lambda x, y: x + y)
 sub = lanewise(lambda x, y: x - y)
 div = lanewise(lambda x, y: x / y)
 fma = lanewise(lambda x, y, z: x.fma(y, z))
+clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
+"""The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0."""
+distance = lanewise(lambda x, y: abs(x - y))
 floor = lanewise(lambda x: x.floor())
 minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
@@ -215,11 +218,36 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.intp, lanes), codegen
 
 
-def _broadcast(builder: Any, scalar: ir.Value) -> ir.Value:
-    first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(INTEGERS, [0] * WIDTH)
-    vector = builder.shuffle_vector(first, ir.Constant(VECTOR, ir.Undefined), zeros)
+@intrinsic  # type: ignore[misc]
+def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
+    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then. Not checked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        array, index, stride, shift = values
+        place = _pointer(context, builder, signature.args[0], array, index)
+        doubles = ir.VectorType(ir.DoubleType(), WIDTH)
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            column = ir.Constant(doubles, ir.Undefined)
+            for lane in range(WIDTH):
+                column = builder.insert_element(column, builder.load(place), ir.Constant(ir.IntType(32), lane))
+                place = builder.gep(place, [stride])
+            shifts = _broadcast(builder, shift, doubles)
+            tile = builder.insert_value(tile, builder.fptrunc(builder.fsub(column, shifts), VECTOR), part)
+        return tile
+
+    return lanes(codes, types.intp, types.intp, types.float64), codegen
+
+
+def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType = VECTOR) -> ir.Value:
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(INTEGERS, [0] * WIDTH))
+
+
+def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
     tile = ir.Constant(TILE, ir.Undefined)
+    vector = _broadcast(builder, scalar)
     for part in range(VECTORS):
         tile = builder.insert_value(tile, vector, part)
     return tile
@@ -230,7 +258,7 @@ def splat(_typing: Any, _number: Any) -> Any:
     """The same number for every person."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        return _broadcast(builder, values[0])
+        return _everywhere(builder, values[0])
 
     return lanes(types.float32), codegen
 
@@ -240,7 +268,7 @@ def splat_at(_typing: Any, array: Any, index: Any) -> Any:
     """The number at `index` of a flat float32 array, for every person. The index is not checked."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        return _broadcast(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
+        return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
 
     return lanes(array, types.intp), codegen
 
