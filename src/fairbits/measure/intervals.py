@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from fairbits.errors import OptionError
 
@@ -27,7 +27,7 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     """A rate with Wilson's score interval (Wilson 1927), which behaves at 0 and at 1 as well."""
     if not 0 <= hits <= trials or trials < 1:
         raise OptionError(f"0 <= hits <= trials and trials >= 1 must hold, but got {hits} of {trials}.")
-    z = stats.norm.ppf(0.5 + level / 2)
+    z = float(special.ndtri(0.5 + level / 2))
     rate = hits / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
@@ -64,7 +64,7 @@ def rate_bound(examined: int, found: int = 0, *, credibility: float = 0.95) -> f
         raise OptionError(f"0 <= found <= examined and examined >= 1 must hold, but got {found} of {examined}.")
     if not 0 < credibility < 1:
         raise OptionError(f"credibility is {credibility}; it must lie between 0 and 1, e.g. 0.95.")
-    return float(stats.beta.ppf(credibility, 0.5 + found, 0.5 + examined - found))
+    return float(special.betaincinv(0.5 + found, 0.5 + examined - found, credibility))
 
 
 def bayes_factor(examined: int, found: int, rate: float) -> float:
@@ -75,5 +75,6 @@ def bayes_factor(examined: int, found: int, rate: float) -> float:
     """
     if not 0 < rate < 1:
         raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")
-    posterior = stats.beta(1 + found, 1 + examined - found)
-    return float(np.exp(posterior.logcdf(rate) - posterior.logsf(rate)) / (rate / (1 - rate)))
+    below = special.betainc(1 + found, 1 + examined - found, rate)
+    above = special.betaincc(1 + found, 1 + examined - found, rate)
+    return float(np.inf if above == 0 else below / above / (rate / (1 - rate)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from fairbits.errors import ModelError, choose_from
 
@@ -94,6 +94,8 @@ def _rising_inverse(function: Callable[[Array, float], Array]) -> Callable[[floa
     def inverse(y: float, alpha: float) -> float | None:
         def miss(x: float) -> float:
             return float(function(np.array([x]), alpha)[0]) - y
+
+        from scipy import optimize
 
         lowest = -0.7517
         return None if miss(lowest) > 0 else float(optimize.brentq(miss, lowest, max(10.0, 2 * y)))
