@@ -1,8 +1,9 @@
 """How near the engine comes to the machine's own single-precision matrix product.
 
-The useful rate counts the multiply-adds after the first layer of the network as published (the first layer is a table,
-the softmax of two outputs is folded, and neither is counted), for whole `evaluate` calls. Both rates are measured
-in turns in one process, best of several, with the same number of threads. Prints a Markdown table.
+The useful rate counts two operations per multiply-add after the first layer of the network as it stands
+(nothing is counted for the first layer, activations, scores and classes; the last layer counts with both its
+outputs), for whole `evaluate` calls. Both rates are measured in turns in one process with the same number of
+threads: `best` compares the best of each, `median` is the median of the ratios of neighbours in time.
 
     python benchmarks/engine.py [--seconds 0.4] [--rounds 5]
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from fairbits.engine import Activation, Head, Plan, evaluate
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
-MULTIPLY_ADDS = sum(i * o for i, o in zip(WIDTHS, WIDTHS[1:], strict=False))
+MULTIPLY_ADDS = sum(i * o for i, o in pairwise(WIDTHS))
 SIZE = 2048
 
 
@@ -39,7 +41,7 @@ def make_plan(m: int, *, numeric: int, lookups: tuple[int, ...], seed: int = 0) 
         favourable=1,
         activations=np.full(len(WIDTHS) - 1, Activation.RELU),
         alphas=np.zeros(len(WIDTHS) - 1),
-        weights=np.concatenate([normal(i, o).ravel() for i, o in zip(WIDTHS, WIDTHS[1:], strict=False)]),
+        weights=np.concatenate([normal(i, o).ravel() for i, o in pairwise(WIDTHS)]),
         biases=normal(sum(WIDTHS[1:])) * 0.1,
         numeric_columns=np.arange(numeric),
         numeric_shifts=np.zeros(numeric),
@@ -72,13 +74,17 @@ def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: 
     with threadpool_limits(threads):
         for _ in range(args.rounds):
             product.append(seconds(lambda: matrix @ matrix))
-            time.sleep(0.05)  # the matrix product's threads spin for a while before they let go of their cores
+            time.sleep(
+                0.05
+            )  # the matrix product's threads spin for a while before they let go of their cores
             begin = time.perf_counter()
             result = evaluate(plan, codes, epsilon=0.025, partition="constrained", threads=threads)
             engine.append(time.perf_counter() - begin)
     peak = 2.0 * SIZE**3 / min(product) / 1e9
     rate = 2.0 * MULTIPLY_ADDS * n * m / min(engine) / 1e9
-    ratios = [(2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)]
+    ratios = [
+        (2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)
+    ]
     inputs = f"{numeric} numeric" if not lookups else f"{len(lookups)} categorical, {sum(lookups)} one-hot"
     mean_k = float(result.k.mean()) if result is not None else 0.0
     return (
@@ -93,7 +99,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     begin = time.perf_counter()
-    evaluate(make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1)
+    evaluate(
+        make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1
+    )
     print(f"first call, compiled or from the cache: {time.perf_counter() - begin:.2f} s\n")
     print("| inputs | m | threads | M twin scores/s | GFLOP/s | matmul GFLOP/s | best | median | mean k |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")

@@ -142,5 +142,6 @@ def accuracy(network: Network, encoding: Encoding, table: Table) -> float:
 
 def balanced_accuracy(network: Network, encoding: Encoding, table: Table) -> float:
     """The mean over the classes of the share decided right."""
-    right = network.labels(encoding.encode(table.codes)) == table.labels
-    return float(np.mean([right[table.labels == label].mean() for label in np.unique(table.labels)]))
+    labels = np.asarray(table.labels)
+    right = network.labels(encoding.encode(table.codes)) == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))

@@ -60,7 +60,7 @@ def class_masses(members: Members, weights: Floats) -> Floats:
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = members + classes * np.arange(n)[:, None]
-    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
+    shares: Floats = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
     return shares.reshape(n, classes)
 
 
