@@ -74,17 +74,13 @@ def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: 
     with threadpool_limits(threads):
         for _ in range(args.rounds):
             product.append(seconds(lambda: matrix @ matrix))
-            time.sleep(
-                0.05
-            )  # the matrix product's threads spin for a while before they let go of their cores
+            time.sleep(0.05)  # the matrix product's threads spin for a while before they let go of their cores
             begin = time.perf_counter()
             result = evaluate(plan, codes, epsilon=0.025, partition="constrained", threads=threads)
             engine.append(time.perf_counter() - begin)
     peak = 2.0 * SIZE**3 / min(product) / 1e9
     rate = 2.0 * MULTIPLY_ADDS * n * m / min(engine) / 1e9
-    ratios = [
-        (2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)
-    ]
+    ratios = [(2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)]
     inputs = f"{numeric} numeric" if not lookups else f"{len(lookups)} categorical, {sum(lookups)} one-hot"
     mean_k = float(result.k.mean()) if result is not None else 0.0
     return (
@@ -99,9 +95,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     begin = time.perf_counter()
-    evaluate(
-        make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1
-    )
+    evaluate(make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1)
     print(f"first call, compiled or from the cache: {time.perf_counter() - begin:.2f} s\n")
     print("| inputs | m | threads | M twin scores/s | GFLOP/s | matmul GFLOP/s | best | median | mean k |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")

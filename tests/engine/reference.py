@@ -76,9 +76,7 @@ def random_codes(plan: Plan, n: int, seed: int = 1) -> np.ndarray:
 def logits(plan: Plan, codes: np.ndarray) -> np.ndarray:
     """The last layer's outputs of every twin, (n, m, outputs), in float64."""
     x = plan.bias + np.zeros((len(codes), 1))
-    for column, shift, slope in zip(
-        plan.numeric_columns, plan.numeric_shifts, plan.numeric_slopes, strict=True
-    ):
+    for column, shift, slope in zip(plan.numeric_columns, plan.numeric_shifts, plan.numeric_slopes, strict=True):
         x = x + (codes[:, column] - shift)[:, None] * slope
     for column, low, offset in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_offsets, strict=True):
         x = x + plan.lookup_tables[offset + codes[:, column].astype(int) - low].astype(np.float64)

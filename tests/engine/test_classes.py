@@ -74,9 +74,7 @@ def test_check_values_of_the_method(sizes, k, q_1, partition):
 def test_certainty_opens_no_bin_of_its_own():
     k, _ = classes(np.array([[0.99, 1.0]], np.float32), epsilon=0.025, partition="grid", threads=1)
     assert k[0] == 1
-    k, _ = classes(
-        np.array([[0.99, 1.0]], np.float32), epsilon=0.025, partition="grid", bounded=False, threads=1
-    )
+    k, _ = classes(np.array([[0.99, 1.0]], np.float32), epsilon=0.025, partition="grid", bounded=False, threads=1)
     assert k[0] == 2
 
 

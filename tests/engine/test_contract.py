@@ -11,7 +11,7 @@ from reference import random_codes, random_plan
 from fairbits.engine import Evaluation, Head, Plan, classes, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
-FIELDS = [field.name for field in dataclasses.fields(Evaluation)]
+FIELDS = [field.name for field in dataclasses.fields(Evaluation) if field.name != "m"]
 
 
 def run(plan, codes, threads=1):

@@ -29,9 +29,7 @@ def assert_close(plan, codes):
 
 
 @pytest.mark.parametrize("widths", SHAPES, ids=str)
-@pytest.mark.parametrize(
-    "encoding", [(3, ()), (0, (2, 3, 4)), (11, (2, 40, 7)), (0, ()), (1, (2,) * 30)], ids=str
-)
+@pytest.mark.parametrize("encoding", [(3, ()), (0, (2, 3, 4)), (11, (2, 40, 7)), (0, ()), (1, (2,) * 30)], ids=str)
 def test_shapes_and_encodings(widths, encoding):
     plan = random_plan(widths, numeric=encoding[0], lookups=encoding[1])
     assert_close(plan, random_codes(plan, 50))

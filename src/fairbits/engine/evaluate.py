@@ -214,8 +214,7 @@ def _complain(plan: Plan, codes: NDArray[np.float64], first: int) -> None:
         values = codes[:, column]
         for row in np.flatnonzero(~(np.abs(values - shift) <= np.finfo(np.float32).max)):
             raise TableError(
-                f"codes must be finite as float32, but row {first + row}, column {column} holds "
-                f"{values[row]}."
+                f"codes must be finite as float32, but row {first + row}, column {column} holds {values[row]}."
             )
     for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
         values = codes[:, column]

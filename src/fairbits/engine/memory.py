@@ -63,9 +63,7 @@ def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any
         for part in range(VECTORS):
             column = ir.Constant(doubles, ir.Undefined)
             for lane in range(WIDTH):
-                column = builder.insert_element(
-                    column, builder.load(place), ir.Constant(ir.IntType(32), lane)
-                )
+                column = builder.insert_element(column, builder.load(place), ir.Constant(ir.IntType(32), lane))
                 place = builder.gep(place, [stride])
             shifts = _broadcast(builder, shift, doubles)
             tile = builder.insert_value(tile, builder.fptrunc(builder.fsub(column, shifts), VECTOR), part)

@@ -64,18 +64,14 @@ class Plan:
     favourable: int = 0  # the output of the favourable class; softmax only
     activations: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     alphas: Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    weights: Floats = field(
-        default_factory=lambda: np.empty(0, np.float32)
-    )  # inputs x outputs each, row-major
+    weights: Floats = field(default_factory=lambda: np.empty(0, np.float32))  # inputs x outputs each, row-major
     biases: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     numeric_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (a,)
     numeric_shifts: Doubles = field(default_factory=lambda: np.empty(0, np.float64))  # (a,)
     numeric_slopes: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (a, h)
     lookup_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,)
     lookup_lows: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,)
-    lookup_offsets: Integers = field(
-        default_factory=lambda: np.empty(0, np.int64)
-    )  # (c,): first row in the tables
+    lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,): first row in the tables
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (values, h)
     program: Program = field(init=False, repr=False)
 
@@ -100,9 +96,7 @@ class Plan:
 
 
 _KINDS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("bias", "twins", "alphas", "weights", "biases", "numeric_slopes", "lookup_tables"), np.float32
-    ),
+    **dict.fromkeys(("bias", "twins", "alphas", "weights", "biases", "numeric_slopes", "lookup_tables"), np.float32),
     **dict.fromkeys(("widths", "activations", "numeric_columns"), np.int64),
     **dict.fromkeys(("lookup_columns", "lookup_lows", "lookup_offsets"), np.int64),
     "numeric_shifts": np.float64,
@@ -121,9 +115,7 @@ def _check_shapes(plan: Plan) -> None:
         raise ModelError(f"the plan's widths must be one or more positive numbers, but got {widths}.")
     h, a, c = widths[0], plan.numeric_columns.size, plan.lookup_columns.size
     if plan.twins.ndim != 2 or plan.twins.shape[0] < 1:
-        raise ModelError(
-            f"the plan's twins must have shape (m, {h}) with m >= 1, but got {plan.twins.shape}."
-        )
+        raise ModelError(f"the plan's twins must have shape (m, {h}) with m >= 1, but got {plan.twins.shape}.")
     macs = sum(i * o for i, o in pairwise(widths))
     expected: dict[str, tuple[int, ...]] = {
         "bias": (h,),
@@ -140,20 +132,14 @@ def _check_shapes(plan: Plan) -> None:
     for name, shape in expected.items():
         _expect(plan, name, shape)
     if c and (plan.lookup_tables.ndim != 2 or plan.lookup_tables.shape[1] != h):
-        raise ModelError(
-            f"the plan's lookup_tables must have {h} columns, but got {plan.lookup_tables.shape}."
-        )
+        raise ModelError(f"the plan's lookup_tables must have {h} columns, but got {plan.lookup_tables.shape}.")
     if c and (plan.lookup_offsets[0] != 0 or plan.lookup_sizes.min() < 1):
-        raise ModelError(
-            "the plan's lookup_offsets must start at 0 and increase, within the rows of lookup_tables."
-        )
+        raise ModelError("the plan's lookup_offsets must start at 0 and increase, within the rows of lookup_tables.")
     for name in ("numeric_columns", "lookup_columns"):
         if getattr(plan, name).min(initial=0) < 0:
             raise ModelError(f"the plan's {name} must be 0 or more, but got {getattr(plan, name).tolist()}.")
     if plan.activations.size and not set(plan.activations.tolist()) <= set(Activation):
-        raise ModelError(
-            f"the plan's activations must be of Activation, but got {plan.activations.tolist()}."
-        )
+        raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
     _check_head(plan, widths[-1])
 
 

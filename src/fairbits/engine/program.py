@@ -36,9 +36,7 @@ class Program(NamedTuple):
     alphas: Array  # per layer: the alpha of the smooth activation
     weights: Array
     biases: Array
-    columns: (
-        Array  # of the numeric attributes, then of the categorical ones in the order of the merged tables
-    )
+    columns: Array  # of the numeric attributes, then of the categorical ones in the order of the merged tables
     shifts: Array
     numeric_slopes: Array
     lookup_sizes: Array
@@ -133,9 +131,7 @@ def _lower_lookups(plan: Plan, tables: Array, h: int) -> dict[str, Array]:
     groups = _group(sizes.tolist(), padded * 4)
     merged, strides, order = [np.zeros((0, h), np.float32)], [], []
     for members in groups:
-        merged.append(
-            _merge([tables[plan.lookup_offsets[c] : plan.lookup_offsets[c] + sizes[c]] for c in members])
-        )
+        merged.append(_merge([tables[plan.lookup_offsets[c] : plan.lookup_offsets[c] + sizes[c]] for c in members]))
         strides += [int(np.prod(sizes[members[place + 1 :]])) for place in range(len(members))]
         order += members
     return {
@@ -185,7 +181,5 @@ def lower(plan: Plan) -> Program:
     whole = ("widths", "curves", "columns", "table_members")
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     flat: dict[str, Any] = {name: _flat(array, kinds.get(name, np.float32)) for name, array in arrays.items()}
-    layout: dict[str, Any] = _layout(
-        flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m
-    )
+    layout: dict[str, Any] = _layout(flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m)
     return Program(**flat, linear=plan.head.name == "LINEAR", **layout)

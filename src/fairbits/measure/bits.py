@@ -60,8 +60,8 @@ def class_masses(members: Members, weights: Floats) -> Floats:
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = members + classes * np.arange(n)[:, None]
-    shares: Floats = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
-    return shares.reshape(n, classes)
+    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
+    return shares.reshape(n, classes).astype(np.float64)
 
 
 def renyi(masses: Floats, order: float) -> Floats:
