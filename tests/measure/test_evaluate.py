@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Encoding, Network, Schema, Twins, load_model, qid
+from fairbits.domain import Table
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, measure_table
-from fairbits.domain import Table
 
 from ..conftest import random_network, random_people
 
