@@ -102,9 +102,10 @@ def read_codes(program, codes, first, tile):
 
 
 @merged
-def row_of(program, tile, table, person):
-    """The row of a merged table that belongs to a person; unsigned, so that Numba does not test for -1."""
-    return np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+def table_row(program, tile, table, person, stride, neuron):
+    """24 neurons of a person's row of a merged table. Unsigned, so that Numba does not test for -1."""
+    row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+    return load(program.tables, row * stride + neuron)
 
 
 @merged
@@ -119,14 +120,10 @@ def add_lookups(program, tile, h):
         for person in range(PEOPLE):
             even, odd = splat(ZERO), splat(ZERO)
             for table in range(0, tables - 1, 2):
-                even = add(even, load(program.tables, row_of(program, tile, table, person) * stride + neuron))
-                odd = add(
-                    odd, load(program.tables, row_of(program, tile, table + 1, person) * stride + neuron)
-                )
+                even = add(even, table_row(program, tile, table, person, stride, neuron))
+                odd = add(odd, table_row(program, tile, table + 1, person, stride, neuron))
             if tables % 2 == 1:
-                even = add(
-                    even, load(program.tables, row_of(program, tile, tables - 1, person) * stride + neuron)
-                )
+                even = add(even, table_row(program, tile, tables - 1, person, stride, neuron))
             store(tile, program.square + person * PEOPLE, add(even, odd))
         transpose(tile, program.square)
         for j in range(neuron, min(neuron + PEOPLE, h)):
