@@ -5,7 +5,7 @@ cache levels. A twin costs one addition per first-layer neuron, then the small l
 the lanes are full, because people fill them and not twins.
 """
 
-# ruff: noqa: PLR0917 (kernels are called by position: Numba resolves keywords at a cost)
+# ruff: noqa: PLR0917 (the parts of a kernel hand each other plain arrays and places)
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 

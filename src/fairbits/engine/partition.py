@@ -5,7 +5,7 @@ over the twins finds both how many scores the classes cover so far and the score
 for all people of the tile at once. There are as many passes as the person with the most classes needs.
 """
 
-# ruff: noqa: PLR0917 (kernels are called by position: Numba resolves keywords at a cost)
+# ruff: noqa: PLR0917 (the parts of a kernel hand each other plain arrays and places)
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
