@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.elementary import IDENTITY, activate, exp, sigmoid
-from fairbits.engine.memory import gather, load, lowest, splat, splat_at, store, transpose
+from fairbits.engine.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
 from fairbits.engine.partition import sweep, to_bins
 from fairbits.engine.simd import (
     PEOPLE,
@@ -27,6 +27,7 @@ from fairbits.engine.simd import (
     fma,
     if_greater,
     inlined,
+    merged,
     minimum,
     sub,
 )
@@ -34,6 +35,7 @@ from fairbits.engine.simd import (
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)
 TINY = np.float32(1e-30)
+LINE = 8  # float64 numbers in a cache line
 
 
 @inlined
@@ -75,7 +77,7 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
         output += 1
 
 
-@inlined
+@merged
 def read_codes(program, codes, first, tile):
     """Put code - shift of every attribute into the tile; says whether all of them can be used.
 
@@ -99,7 +101,14 @@ def read_codes(program, codes, first, tile):
     return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
 
 
-@inlined
+@merged
+def table_row(program, tile, table, person, stride, neuron):
+    """24 neurons of a person's row of a merged table. Unsigned, so that Numba does not test for -1."""
+    row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+    return load(program.tables, row * stride + neuron)
+
+
+@merged
 def add_lookups(program, tile, h):
     """Add the table rows to the first pre-activation, 24 neurons at a time.
 
@@ -109,18 +118,20 @@ def add_lookups(program, tile, h):
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
         for person in range(PEOPLE):
-            total = splat(ZERO)
-            for table in range(tables):
-                row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
-                total = add(total, load(program.tables, row * stride + neuron))
-            store(tile, program.square + person * PEOPLE, total)
+            even, odd = splat(ZERO), splat(ZERO)
+            for table in range(0, tables - 1, 2):
+                even = add(even, table_row(program, tile, table, person, stride, neuron))
+                odd = add(odd, table_row(program, tile, table + 1, person, stride, neuron))
+            if tables % 2 == 1:
+                even = add(even, table_row(program, tile, tables - 1, person, stride, neuron))
+            store(tile, program.square + person * PEOPLE, add(even, odd))
         transpose(tile, program.square)
         for j in range(neuron, min(neuron + PEOPLE, h)):
             at = program.base + j * PEOPLE
             store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
 
 
-@inlined
+@merged
 def score_twins(program, tile, m):
     """Run every twin of the tile's people through the network; gives how many get the favourable decision."""
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
@@ -160,7 +171,7 @@ def score_twins(program, tile, m):
     return favourable
 
 
-@inlined
+@merged
 def extremes(tile, scores, m, favourable, first, people, figures):
     """Write the lowest and highest score of each person, the first twin that has it, and the decisions."""
     low, high = splat(INFINITY), splat(-INFINITY)
@@ -199,6 +210,8 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
+        for ahead in range(0, PEOPLE * codes.shape[1], LINE):
+            prefetch(codes, (first + PEOPLE) * codes.shape[1] + ahead)
         inputs = program.columns.size - program.lookup_sizes.size
         dense(
             tile,

@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from fairbits.engine.simd import INTEGERS, PEOPLE, TILE, VECTOR, VECTORS, WIDTH, lanes, primitive
 
@@ -49,6 +50,23 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), codegen
+
+
+@primitive
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Ask for a place that will be read soon. It may lie beyond the array: a prefetch cannot fail."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        place = _pointer(context, builder, signature.args[0], *values)
+        place = builder.bitcast(place, ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # For reading, to the second level of the cache, as data.
+        builder.call(function, [place, flag(0), flag(2), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
 
 
 @primitive

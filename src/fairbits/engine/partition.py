@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.memory import load, lowest, splat, store
-from fairbits.engine.simd import PEOPLE, add, compiled, div, floor, if_greater, inlined, minimum, sub
+from fairbits.engine.simd import PEOPLE, add, compiled, div, floor, if_greater, merged, minimum, sub
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 INFINITY = np.float32(np.inf)
@@ -31,7 +31,7 @@ def last_bin(epsilon: float, bounded: bool) -> np.float32:
     return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
 
 
-@inlined
+@merged
 def to_bins(scores, start, m, epsilon, last):
     """Replace scores by the number of their bin of width epsilon, counted from zero."""
     for twin in range(m):
@@ -40,7 +40,7 @@ def to_bins(scores, start, m, epsilon, last):
         store(scores, at, minimum(bins, splat(last)))
 
 
-@inlined
+@merged
 def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
     """Write k and Q1 of the tile's `people`, from row `first` on.
 

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 class Program(NamedTuple):
-    """What a kernel gets; Numba takes named tuples apart by itself. Arrays are flat, contiguous, writeable."""
+    """What a kernel gets; Numba takes named tuples apart. Arrays are flat, contiguous, writeable."""
 
     bias: Array
     twins: Array

@@ -36,9 +36,13 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
     Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
-    change to this file, touch the files of the kernels (installing a release does that by itself).
+    change to another file of the engine, touch `kernels.py` and `partition.py`, or remove `__pycache__`.
     """
-    return numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
+        return numba.njit(**options)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -48,6 +52,14 @@ def inlined(function: Callable[..., Any]) -> Any:
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
     return numba.njit(nogil=True, forceinline=True, **options)(function)
+
+
+def merged(function: Callable[..., Any]) -> Any:
+    """Put into its caller before that is compiled: a part of a kernel that has a name of its own, no cost.
+
+    For functions that a kernel calls once; the others are `inlined`, which compiles them only once.
+    """
+    return numba.njit(nogil=True, inline="always", error_model="numpy")(function)
 
 
 def primitive(typer: Callable[..., Any]) -> Any:

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from reference import random_codes, random_plan
+from engine_reference import random_codes, random_plan
 
 from fairbits.engine import Evaluation, Head, Plan, classes, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError

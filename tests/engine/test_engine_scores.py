@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import ACTIVATIONS, logits, random_codes, random_plan, score
+from engine_reference import ACTIVATIONS, logits, random_codes, random_plan, score
 
 from fairbits.engine import Activation, Head, Plan, evaluate, scores
 

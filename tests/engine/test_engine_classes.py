@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import engine_reference as reference
 import numpy as np
 import pytest
-import reference
-from reference import random_codes, random_plan
+from engine_reference import random_codes, random_plan
 
 from fairbits.engine import Head, classes, evaluate, scores
 
