@@ -60,12 +60,24 @@ class Evaluation:
         """Whose twins do not all get the same decision."""
         return (self.favourable > 0) & (self.favourable < self.m)
 
+    def rows(self, chosen: NDArray[Any]) -> Evaluation:
+        """The figures of some of the people."""
+        arrays = {name: getattr(self, name)[chosen] for name in _ARRAYS}
+        return Evaluation(**arrays, m=self.m)
+
+    def updated(self, chosen: NDArray[np.bool_], newer: Evaluation) -> Evaluation:
+        """These figures, with those of the chosen people replaced by newer ones."""
+        arrays = {name: np.where(chosen, getattr(newer, name), getattr(self, name)) for name in _ARRAYS}
+        return Evaluation(**arrays, m=self.m)
+
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
         """Several batches as one."""
-        names = [field.name for field in fields(cls) if field.name != "m"]
-        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _ARRAYS}
         return cls(**joined, m=pieces[0].m)
+
+
+_ARRAYS = tuple(field.name for field in fields(Evaluation) if field.name != "m")
 
 
 class _Figures(NamedTuple):
