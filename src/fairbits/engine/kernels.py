@@ -5,11 +5,16 @@ cache levels. A twin costs one addition per first-layer neuron, then the small l
 the lanes are full, because people fill them and not twins.
 """
 
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 import numpy as np
 
 from fairbits.engine.elementary import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.memory import gather, load, lowest, splat, splat_at, store, transpose
 from fairbits.engine.partition import sweep, to_bins
 from fairbits.engine.simd import (
     PEOPLE,
@@ -20,17 +25,10 @@ from fairbits.engine.simd import (
     distance,
     div,
     fma,
-    gather,
     if_greater,
     inlined,
-    load,
-    lowest,
     minimum,
-    splat,
-    splat_at,
-    store,
     sub,
-    transpose,
 )
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
@@ -39,7 +37,7 @@ TINY = np.float32(1e-30)
 
 
 @inlined
-def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):  # type: ignore[no-untyped-def]
+def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
     """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop."""
     below = splat(slope)
     output = 0
@@ -78,7 +76,7 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
 
 
 @inlined
-def read_codes(program, codes, first, tile):  # type: ignore[no-untyped-def]
+def read_codes(program, codes, first, tile):
     """Put code - shift of every attribute into the tile; says whether all of them can be used.
 
     A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
@@ -102,7 +100,7 @@ def read_codes(program, codes, first, tile):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_lookups(program, tile, h):  # type: ignore[no-untyped-def]
+def add_lookups(program, tile, h):
     """Add the table rows to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
@@ -123,7 +121,7 @@ def add_lookups(program, tile, h):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def score_twins(program, tile, m):  # type: ignore[no-untyped-def]
+def score_twins(program, tile, m):
     """Run every twin of the tile's people through the network; gives how many get the favourable decision."""
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
     favourable = splat(ZERO)
@@ -163,7 +161,7 @@ def score_twins(program, tile, m):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def extremes(tile, scores, m, favourable, first, people, figures):  # type: ignore[no-untyped-def]
+def extremes(tile, scores, m, favourable, first, people, figures):
     """Write the lowest and highest score of each person, the first twin that has it, and the decisions."""
     low, high = splat(INFINITY), splat(-INFINITY)
     low_twin, high_twin = splat(ZERO), splat(ZERO)
@@ -189,7 +187,7 @@ def extremes(tile, scores, m, favourable, first, people, figures):  # type: igno
 
 
 @compiled
-def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):  # type: ignore[no-untyped-def]
+def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
 
     `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
@@ -202,7 +200,18 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):  # type
         if not read_codes(program, codes, first, tile):
             return start + first
         inputs = program.columns.size - program.lookup_sizes.size
-        dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+        dense(
+            tile,
+            program.numeric,
+            program.base,
+            program.numeric_slopes,
+            zero,
+            program.bias,
+            zero,
+            inputs,
+            h,
+            ONE,
+        )
         if program.table_starts.size > 0:
             add_lookups(program, tile, h)
         favourable = score_twins(program, tile, m)
