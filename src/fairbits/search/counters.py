@@ -16,7 +16,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import intrinsic, models, register_model
+from numba.core.extending import models, register_model
+
+from fairbits.engine.simd import primitive
 
 WORDS = 8
 """64-bit words in a vector: two AVX2 registers a plane, so four planes and an adder's operands fit into sixteen."""
@@ -34,7 +36,7 @@ class CountersType(types.Type):  # type: ignore[misc]
         super().__init__(name=f"fairbits.Counters({planes})")
 
 
-@register_model(CountersType)  # type: ignore[misc]
+@register_model(CountersType)
 class CountersModel(models.PrimitiveModel):  # type: ignore[misc]
     """The planes, and after them the rows that have overflown: vectors, which LLVM puts into registers."""
 
@@ -54,7 +56,7 @@ def _full_add(builder: Any, one: ir.Value, two: ir.Value, three: ir.Value) -> tu
     return total, builder.or_(carry, second)
 
 
-@intrinsic  # type: ignore[misc]
+@primitive
 def start(_typing: Any, shape: Any, _value: Any) -> Any:
     """Counters that all hold `value`; there are as many planes as `shape`, a tuple, has entries."""
     kind = CountersType(shape.count)
@@ -73,7 +75,7 @@ def start(_typing: Any, shape: Any, _value: Any) -> Any:
     return kind(shape, types.int64), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@primitive
 def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: Any) -> Any:
     """Count the rows of four bitsets: eight words of each, at `offset` bytes from four consecutive addresses.
 
@@ -103,7 +105,7 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
     return counters(counters, addresses, types.int64, types.int64), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@primitive
 def overflown(_typing: Any, counters: Any) -> Any:
     """Whether any counter has."""
 
@@ -116,7 +118,7 @@ def overflown(_typing: Any, counters: Any) -> Any:
     return types.boolean(counters), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@primitive
 def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
     """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors."""
 

@@ -5,6 +5,9 @@ lists of row numbers, the rarest values first, which a kernel turns into bits wh
 bitset of r rows takes r / 8 bytes, so 128 MiB are enough for the 1,000 commonest values of a million rows.
 """
 
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -33,8 +36,8 @@ class RowSets(NamedTuple):
     values: Codes  # the values themselves
     lows: Codes  # (f,) smallest value, where values are found by indexing
     sizes: Whole  # (f,) range of that index; 0 where values are bisected
-    starts: Whole  # (f,) where the attribute's index begins in `index`
-    index: NDArray[np.int32]  # number of the value, -1 for none
+    starts: Whole  # (f,) where the attribute's index begins in `lookup`
+    lookup: NDArray[np.int32]  # number of the value, -1 for none
     slots: Whole  # place among the bitsets of each value, -1 for a list
     bitsets: NDArray[np.uint64]  # flat
     ends: Whole  # (values + 1,) where the list of each value begins and ends in `members`
@@ -65,7 +68,7 @@ def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
         lows=np.array([values[0] for values, _, _ in found], np.float64),
         sizes=sizes,
         starts=np.cumsum(sizes) - sizes,
-        index=np.concatenate([np.zeros(0, np.int32), *indices]),
+        lookup=np.concatenate([np.zeros(0, np.int32), *indices]),
         slots=slots,
         bitsets=bitsets,
         ends=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts * listed)]),
@@ -104,7 +107,7 @@ def aligned_zeros(words: int) -> NDArray[np.uint64]:
 
 
 @compiled
-def set_bits(bitsets, words, slots, numbers):  # type: ignore[no-untyped-def]
+def set_bits(bitsets, words, slots, numbers):
     """Enter each row into the bitset of its value, where that has one."""
     for row in range(len(numbers)):
         slot = slots[numbers[row]]
@@ -113,13 +116,13 @@ def set_bits(bitsets, words, slots, numbers):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def number_of(sets, attribute, code):  # type: ignore[no-untyped-def]
+def number_of(sets, attribute, code):
     """The number of a value, -1 when no row has it. NaN is nobody's value."""
     if sets.sizes[attribute]:
         offset = code - sets.lows[attribute]
         if not 0 <= offset < sets.sizes[attribute] or offset != np.floor(offset):
             return np.int64(-1)
-        return np.int64(sets.index[sets.starts[attribute] + np.int64(offset)])
+        return np.int64(sets.lookup[sets.starts[attribute] + np.int64(offset)])
     low, stop = sets.first[attribute], sets.first[attribute + 1]
     while stop - low > 1:
         middle = (low + stop) // 2
@@ -131,7 +134,7 @@ def number_of(sets, attribute, code):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def fill(sets, cursor, end, begin, strip, words):  # type: ignore[no-untyped-def]
+def fill(sets, cursor, end, begin, strip, words):
     """Enter the rows of a list, from `cursor` on, into a strip of a bitset that starts at word `begin`.
 
     The place of the first row beyond the strip.

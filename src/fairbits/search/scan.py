@@ -5,6 +5,9 @@ of the common values hold of one strip (2 KiB each) stays in the processor's cac
 order and a row must be strictly nearer to replace another, so the first of equally near rows is found.
 """
 
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,7 +21,7 @@ STRIP = 32 * WORDS
 
 
 @compiled
-def settle_rows(keys, homes):  # type: ignore[no-untyped-def]
+def settle_rows(keys, homes):
     """Put each row into the first free home from its key on; half of the homes stay empty."""
     last = np.uint64(len(homes) - 1)
     for row in range(len(keys)):
@@ -29,7 +32,7 @@ def settle_rows(keys, homes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def look_up(rows, person, key):  # type: ignore[no-untyped-def]
+def look_up(rows, person, key):
     """The row that is this person, -1 if none is."""
     last = np.uint64(len(rows.homes) - 1)
     home = key & last
@@ -45,7 +48,7 @@ def look_up(rows, person, key):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def highest(top, planes):  # type: ignore[no-untyped-def]
+def highest(top, planes):
     """The largest counter among the overflown rows, and the first row that holds it."""
     rows = top[planes * WORDS :]
     value = 0
@@ -65,7 +68,7 @@ def highest(top, planes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def place_strip(sets, wanted, cursors, found, begin, spare, addresses):  # type: ignore[no-untyped-def]
+def place_strip(sets, wanted, cursors, found, begin, spare, addresses):
     """Where the strip at word `begin` of each wanted value's bitset lies; how many were lists, put into `spare`.
 
     The first strip of `spare` is always empty: it pads the addresses to fours.
@@ -85,7 +88,7 @@ def place_strip(sets, wanted, cursors, found, begin, spare, addresses):  # type:
 
 
 @inlined
-def scan_strip(shape, addresses, found, words, best, top):  # type: ignore[no-untyped-def]
+def scan_strip(shape, addresses, found, words, best, top):
     """The first row of the strip that is in the most of these sets, and in how many; -1 if in `best` or fewer."""
     ceiling = (1 << len(shape)) - 1
     nearest = -1
@@ -103,7 +106,7 @@ def scan_strip(shape, addresses, found, words, best, top):  # type: ignore[no-un
 
 
 @inlined
-def write_figures(rows, person, row, i, figures):  # type: ignore[no-untyped-def]
+def write_figures(rows, person, row, i, figures):
     """Attributes changed between person and row, the row's place in the table, and the L1 distance."""
     changed, distance = 0, 0.0
     for attribute in range(len(rows.columns)):
@@ -116,7 +119,7 @@ def write_figures(rows, person, row, i, figures):  # type: ignore[no-untyped-def
 
 
 @compiled
-def nearest_chunk(rows, sets, shape, people, keys, figures):  # type: ignore[no-untyped-def]
+def nearest_chunk(rows, sets, shape, people, keys, figures):
     """Nearest row of every person."""
     n, attributes = len(people), len(rows.columns)
     nearest = np.zeros(n, np.int64)

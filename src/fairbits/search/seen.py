@@ -11,6 +11,9 @@ from then on and a long search takes no more memory than a short one. Past the h
 keys: 1 GiB, and half of that again while the old array is copied to the new one).
 """
 
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,10 +22,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import intrinsic
 from numpy.typing import NDArray
 
-from fairbits.engine.simd import compiled, inlined
+from fairbits.engine.simd import compiled, inlined, primitive
 from fairbits.errors import OptionError, TableError
 
 Keys = NDArray[np.uint64]
@@ -70,7 +72,7 @@ class Seen:
 
     def add(self, keys: Keys) -> NDArray[np.bool_]:
         """Remember the keys; True for each that was not there before (the first of equal ones, in order)."""
-        keys = np.ascontiguousarray(keys)
+        keys = np.require(keys, requirements=["C", "A", "W"])
         if keys.ndim != 1 or keys.dtype != np.uint64:
             raise TableError(f"keys must be a flat array of uint64, but got shape {keys.shape} of {keys.dtype}.")
         new = np.zeros(len(keys), np.bool_)
@@ -87,8 +89,8 @@ class Seen:
 
     def _with_zero(self, keys: Keys, new: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Key 0, which `insert` passes over: new at its first sight only."""
-        zeros = () if self._zero else np.flatnonzero(keys == EMPTY)
-        if len(zeros):
+        zeros = np.flatnonzero(keys == EMPTY)
+        if len(zeros) and not self._zero:
             self._zero = True
             new[zeros[0]] = True
         return new
@@ -120,7 +122,7 @@ def shift_of(table: Keys) -> np.uint64:
     return np.uint64(65 - len(table).bit_length())
 
 
-@intrinsic  # type: ignore[misc]
+@primitive
 def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """Ask for a flat array's entry to be brought near, without waiting for it."""
 
@@ -137,7 +139,7 @@ def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
 
 
 @inlined
-def mixed(bits):  # type: ignore[no-untyped-def]
+def mixed(bits):
     """A one-to-one map of 64 bits in which every bit of the result depends on every bit given (splitmix64's)."""
     bits = (bits ^ (bits >> np.uint64(30))) * FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * SECOND
@@ -145,7 +147,7 @@ def mixed(bits):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def hash_rows(codes, columns, keys):  # type: ignore[no-untyped-def]
+def hash_rows(codes, columns, keys):
     """The key of every row of bit patterns."""
     for row in range(len(codes)):
         key = GOLDEN
@@ -159,13 +161,13 @@ def hash_rows(codes, columns, keys):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def slot_of(key, shift):  # type: ignore[no-untyped-def]
+def slot_of(key, shift):
     """Where a key would like to be: the top bits of a product, so that even counting numbers spread."""
     return (key * GOLDEN) >> shift
 
 
 @inlined
-def settle(table, slot, key):  # type: ignore[no-untyped-def]
+def settle(table, slot, key):
     """Put a key into the first free slot; False when it is met on the way."""
     last = np.uint64(len(table) - 1)
     while table[slot] != EMPTY:
@@ -177,7 +179,7 @@ def settle(table, slot, key):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def insert(table, shift, keys, start, room, new):  # type: ignore[no-untyped-def]
+def insert(table, shift, keys, start, room, new):
     """Add keys from `start` on until `room` new ones are in; the place after the last one looked at."""
     n = len(keys)
     for at in range(start, n):
@@ -192,7 +194,7 @@ def insert(table, shift, keys, start, room, new):  # type: ignore[no-untyped-def
 
 
 @compiled
-def move(old, larger, shift):  # type: ignore[no-untyped-def]
+def move(old, larger, shift):
     """Copy all keys to a larger table. Slots are top bits, so both tables are walked from front to back."""
     for key in old:
         if key != EMPTY:
