@@ -134,15 +134,15 @@ def number_of(sets, attribute, code):
 
 
 @inlined
-def fill(sets, cursor, end, begin, strip, words):
-    """Enter the rows of a list, from `cursor` on, into a strip of a bitset that starts at word `begin`.
+def fill(sets, cursor, end, begin, spare, at, words):
+    """Enter the rows of a list, from `cursor` on, into the strip of a bitset that starts at word `begin`.
 
-    The place of the first row beyond the strip.
+    The strip lies at `at` of `spare`. Gives the place of the first row beyond it.
     """
     while cursor < end:
         row = np.int64(sets.members[cursor]) - 64 * begin
         if row >= 64 * words:
             break
-        strip[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        spare[at + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)
         cursor += 1
     return cursor

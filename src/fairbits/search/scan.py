@@ -13,8 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.simd import compiled, inlined
-from fairbits.search.counters import WORDS, add_four, overflown, start, write_out
+from fairbits.search.counters import ROWS, WORDS, add_four, overflown, start, write_out
 from fairbits.search.rowsets import fill, number_of
+
+# Arrays are passed whole with an index: a slice is counted as a reference, which costs as much as a few comparisons.
 
 STRIP = 32 * WORDS
 """Words of each bitset in a strip."""
@@ -32,7 +34,7 @@ def settle_rows(keys, homes):
 
 
 @inlined
-def look_up(rows, person, key):
+def look_up(rows, people, i, key):
     """The row that is this person, -1 if none is."""
     last = np.uint64(len(rows.homes) - 1)
     home = key & last
@@ -40,7 +42,7 @@ def look_up(rows, person, key):
         row = np.int64(rows.homes[home])
         same = True
         for attribute in range(len(rows.columns)):
-            same &= person[rows.columns[attribute]] == rows.codes[row, attribute]
+            same &= people[i, rows.columns[attribute]] == rows.codes[row, attribute]
         if same:
             return row
         home = (home + np.uint64(1)) & last
@@ -50,40 +52,45 @@ def look_up(rows, person, key):
 @inlined
 def highest(top, planes):
     """The largest counter among the overflown rows, and the first row that holds it."""
-    rows = top[planes * WORDS :]
+    over = planes * WORDS
     value = 0
     for plane in range(planes - 1, -1, -1):
-        bits = top[plane * WORDS : (plane + 1) * WORDS]
         both = np.uint64(0)
         for word in range(WORDS):
-            both |= rows[word] & bits[word]
+            both |= top[over + word] & top[plane * WORDS + word]
         if both:
             value += 1 << plane
             for word in range(WORDS):
-                rows[word] &= bits[word]
-    row = 0
-    while rows[row >> 6] >> np.uint64(row & 63) & np.uint64(1) == 0:
-        row += 64 if rows[row >> 6] == 0 else 1
+                top[over + word] &= top[plane * WORDS + word]
+    word = 0
+    while top[over + word] == 0:
+        word += 1
+    row, rest = 64 * word, top[over + word]
+    for width in (32, 16, 8, 4, 2, 1):
+        if rest & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)) == 0:
+            rest >>= np.uint64(width)
+            row += width
     return value, row
 
 
 @inlined
-def place_strip(sets, wanted, cursors, found, begin, spare, addresses):
+def place_strip(sets, wanted, cursors, i, found, begin, spare, addresses):
     """Where the strip at word `begin` of each wanted value's bitset lies; how many were lists, put into `spare`.
 
     The first strip of `spare` is always empty: it pads the addresses to fours.
     """
     base, spare_base = np.int64(sets.bitsets.ctypes.data), np.int64(spare.ctypes.data)
     lists = 0
-    for i in range(found):
-        number = wanted[i]
+    for place in range(found):
+        number = wanted[i, place]
         if sets.slots[number] >= 0:
-            addresses[i] = base + 8 * (sets.words * sets.slots[number] + begin)
+            addresses[place] = base + 8 * (sets.words * sets.slots[number] + begin)
         else:
             lists += 1
-            cursors[i] = fill(sets, cursors[i], sets.ends[number + 1], begin, spare[lists * STRIP :], STRIP)
-            addresses[i] = spare_base + 8 * STRIP * lists
-    addresses[found : found + 3] = spare_base
+            cursors[i, place] = fill(sets, cursors[i, place], sets.ends[number + 1], begin, spare, lists * STRIP, STRIP)
+            addresses[place] = spare_base + 8 * STRIP * lists
+    for place in range(found, found + 3):
+        addresses[place] = spare_base
     return lists
 
 
@@ -106,11 +113,11 @@ def scan_strip(shape, addresses, found, words, best, top):
 
 
 @inlined
-def write_figures(rows, person, row, i, figures):
+def write_figures(rows, people, i, row, figures):
     """Attributes changed between person and row, the row's place in the table, and the L1 distance."""
     changed, distance = 0, 0.0
     for attribute in range(len(rows.columns)):
-        code = person[rows.columns[attribute]]
+        code = people[i, rows.columns[attribute]]
         if code != rows.codes[row, attribute]:
             changed += 1
             width = rows.widths[attribute]
@@ -127,7 +134,7 @@ def nearest_chunk(rows, sets, shape, people, keys, figures):
     wanted = np.zeros((n, attributes), np.int64)
     cursors = np.zeros((n, attributes), np.int64)
     for i in range(n):
-        row = look_up(rows, people[i], keys[i])
+        row = look_up(rows, people, i, keys[i])
         if row >= 0:
             nearest[i] = row
             continue
@@ -139,15 +146,17 @@ def nearest_chunk(rows, sets, shape, people, keys, figures):
     spare = np.zeros(STRIP * (attributes + 1), np.uint64)
     addresses = np.zeros(attributes + 3, np.int64)
     top = np.zeros((len(shape) + 1) * WORDS, np.uint64)
-    for begin in range(0, sets.words, STRIP):
-        words = min(STRIP, sets.words - begin)
+    used = WORDS * ((len(rows.codes) + ROWS - 1) // ROWS)  # bitsets may be padded
+    for begin in range(0, used, STRIP):
+        words = min(STRIP, used - begin)
         for i in range(n):
             if best[i] == found[i]:
                 continue  # no row can share more; found is 0 for people who are in the table
-            lists = place_strip(sets, wanted[i], cursors[i], found[i], begin, spare, addresses)
+            lists = place_strip(sets, wanted, cursors, i, found[i], begin, spare, addresses)
             row, best[i] = scan_strip(shape, addresses, found[i], words, best[i], top)
             if row >= 0:
                 nearest[i] = 64 * begin + row
-            spare[STRIP : (lists + 1) * STRIP] = 0
+            for word in range(STRIP, (lists + 1) * STRIP):
+                spare[word] = 0
     for i in range(n):
-        write_figures(rows, people[i], nearest[i], i, figures)
+        write_figures(rows, people, i, nearest[i], figures)
