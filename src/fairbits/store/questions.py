@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import uuid
 from functools import cached_property
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -27,12 +29,13 @@ class Questions:
 
     def __init__(self, parts: list[Part], layout: Layout):
         self.layout = layout
-        self._spill = tempfile.TemporaryDirectory(prefix="fairbits-")
+        # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
+        spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
         self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
         run = self._connection.execute
         paths = [str(part.path.resolve()) for part in parts]
         run(f"SET memory_limit = '{MEMORY}'")
-        run(f"SET temp_directory = {_text(self._spill.name)}")
+        run(f"SET temp_directory = {_text(str(spill))}")
         run("SET preserve_insertion_order = false")
         run("SET enable_progress_bar = false")
         listed = f"[{', '.join(_text(path) for path in paths)}]"
