@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
 from fairbits.cli.measure import measure
 from fairbits.errors import FairbitsError
@@ -20,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(measure)
+app.command()(cases)
 app.add_typer(data_app, name="data")
 
 

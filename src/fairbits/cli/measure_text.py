@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.people_text import people_text
+
 if TYPE_CHECKING:
     from fairbits.data import Subject
     from fairbits.measure import Estimate, Measurement, Person
@@ -103,17 +105,12 @@ def _stakes(found: Measurement) -> Table:
 
 
 def _people(people: list[Person]) -> Text:
-    text = Text(f"The {len(people)} worst off\n" if len(people) > 1 else "The worst off\n", style="bold")
-    for rank, person in enumerate(people, 1):
-        same = f", {person.rows} rows alike" if person.rows > 1 else ""
-        text.append(f"\n{rank:>2}. ", style="bold")
-        text.append(f"k = {person.k}", style="bold red")
-        text.append(f"  {person.q_inf:.2f} bits  (row {person.row + 1}{same})")
-        text.append("  decision flips\n" if person.flips else "\n", style="yellow")
-        text.append(f"    {person.low:.3f}  {person.worst}\n    {person.high:.3f}  {person.best}\n")
-        text.append("    " + ", ".join(f"{n} {v}" for n, v in person.attributes.items()) + "\n", style="dim")
-    text.rstrip()
-    return text
+    title = f"The {len(people)} worst off" if len(people) > 1 else "The worst off"
+    return people_text(title, [(person, _place(person), "") for person in people])
+
+
+def _place(person: Person) -> str:
+    return f"row {person.row + 1}" + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:

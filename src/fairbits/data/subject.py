@@ -37,6 +37,7 @@ class Subject:
     table: Table
     test: Table | None = None
     notes: tuple[str, ...] = ()
+    source: str | None = None  # what load_subject was given, where it was
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
@@ -88,7 +89,7 @@ def _built_in(name: str) -> Subject:
         table, test = table.training(), table.unseen()
     notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
-        name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes
+        name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
     )
 
 
@@ -106,7 +107,9 @@ def _from_toml(file: Path) -> Subject:
     model = load_model(_path(model_section, "model", file))
     encoding = _stated_encoding(model_section.get("encoding"), schema)
     name = str(document.get("name", file.stem))
-    return make_subject(name, model, schema, table_from_arrow(data, schema), encoding=encoding)
+    return make_subject(
+        name, model, schema, table_from_arrow(data, schema), encoding=encoding, source=str(file.resolve())
+    )
 
 
 def _path(section: Any, name: str, file: Path) -> Path:

@@ -86,6 +86,11 @@ class Evaluator:
         return result
 
     @property
+    def native(self) -> bool:
+        """Whether the compiled kernels do the work."""
+        return self._plan is not None
+
+    @property
     def has_gradients(self) -> bool:
         """Whether the model can tell which way its scores go."""
         return isinstance(self.model, HasGradients)

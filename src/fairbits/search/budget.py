@@ -11,7 +11,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)")
 
 
-class BudgetSpent(Exception):  # noqa: N818 - the regular end of a search, not an error
+class BudgetSpent(Exception):
     """The budget has ended; whoever runs the search catches this."""
 
 

@@ -3,10 +3,10 @@
 Monjezi, Trivedi, Tan, Tizpaz-Niari, "Information-Theoretic Testing and Debugging of Fairness Defects in Deep Neural
 Networks", ICSE 2023, Algorithm 1. Where we differ from its public code, and why:
 
-* thousands of seeds and chains advance together instead of one individual at a time: nothing in the algorithm forbids it;
+* thousands of seeds and chains advance together instead of one individual at a time: the algorithm allows it;
 * the gradient is that of the logit margin, not of the loss: same signs, but it does not fade to zero where the network
   is certain; where it is zero all the same (dead ReLUs), one random attribute moves, as in the paper;
-* a hop is one evaluation: the inner L-BFGS-B of SciPy's basin hopping re-evaluates the same integer point 13 times of 14.
+* a hop is one evaluation: the inner L-BFGS-B of the public code re-evaluates the same integer point 13 times of 14.
   Real attributes, where an inner step can do something, take one gradient step towards a wider span with each hop;
 * the pair of twins is drawn without replacement and afresh each time;
 * at a bound a step is turned round instead of clipped away, and categories are moved as wholes: no impossible people.
@@ -116,7 +116,7 @@ class Dice(Strategy):
     def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
         """Δ: how many classes lie between the lowest and the highest score."""
         if oracle.evaluator.partition == "constrained":
-            return figures.k - 1.0
+            return figures.k.astype(np.float64) - 1.0
         ends = grid_bins(np.column_stack([figures.low, figures.high]), oracle.evaluator.epsilon)
         return (ends[:, 1] - ends[:, 0]).astype(np.float64)
 

@@ -57,6 +57,11 @@ class Exhaustive(Strategy):
         return len(self._rows) * self._per_row
 
     @property
+    def exact_within(self) -> int:  # type: ignore[override]
+        """How far from real rows everybody has been asked, in the end."""
+        return self.distance
+
+    @property
     def rounds(self) -> int:  # type: ignore[override]
         """Rounds until everybody has been asked."""
         return -(-len(self._rows) // self._rows_per_round)

@@ -74,16 +74,18 @@ class Oracle:
         tally: Tally | None = None,
         clock: Clock = time.perf_counter,
         used_seconds: float = 0.0,
+        watch: Callable[[Tally, float], None] | None = None,
     ):
         self.problem = problem
         self.evaluator = problem.evaluator
         self.budget = budget
         self.tally = tally or Tally()
         self._sink = sink
-        self._seen = Seen(budget.evaluations) if seen is None else seen
+        self._seen = _filter_for(budget) if seen is None else seen
         self._nearest = NearestRow(problem.schema, problem.rows) if nearest is None else nearest
         self._clock = clock
         self._start = clock() - used_seconds
+        self._watch = watch
         self._seeds = _Seeds()
 
     @property
@@ -115,6 +117,8 @@ class Oracle:
         mine = None if seeds is None else seeds[:allowed]
         self._count(figures, mine, origin)
         full = self._record(asked, figures, mine, origin)
+        if self._watch is not None:
+            self._watch(self.tally, self.seconds)
         if full or allowed < len(people):
             raise BudgetSpent
         return figures
@@ -167,6 +171,8 @@ class Oracle:
             new = new[: limit - self.tally.cases]
         if len(new):
             self._keep(people[new], figures, new, None if seeds is None else self._seeds.rows[seeds[new]], origin)
+        else:
+            self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
         return limit is not None and self.tally.cases >= limit
 
     def _keep(self, people: Codes, figures: Evaluation, new: Indices, seed_rows: Indices | None, origin: str) -> None:
@@ -198,3 +204,9 @@ class Oracle:
         if tally.seconds_to_1000_id is None and tally.id_cases + found >= 1000:
             tally.seconds_to_1000_id = now
         tally.id_cases += found
+
+
+def _filter_for(budget: Budget) -> Seen:
+    """A duplicate filter no larger than the budget can fill."""
+    bounds = [bound for bound in (budget.evaluations, budget.cases) if bound is not None]
+    return Seen(capacity_hint=min(bounds)) if bounds else Seen()

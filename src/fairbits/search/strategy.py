@@ -21,6 +21,8 @@ class Strategy(ABC):
     needs_gradients: ClassVar[bool] = False
     #: How many rounds there are in all, for strategies that come to an end; None for those that never do.
     rounds: int | None = None
+    #: Once all rounds are done: everybody within so many changes of a real row has been asked.
+    exact_within: int | None = None
 
     @abstractmethod
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:

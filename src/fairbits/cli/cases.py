@@ -1,0 +1,92 @@
+"""`fairbits cases`: what a search found, worst first."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import Json
+
+if TYPE_CHECKING:
+    from fairbits.store import Case, Run
+
+#: How many cases a terminal shows when nothing is said. A file gets all of them.
+SHOWN = 20
+
+
+def cases(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    top: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help=f"How many cases.  [default: {SHOWN}, in a file all]", show_default=False),
+    ] = None,
+    where: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Only cases for which this SQL condition holds, e.g. \"k >= 8 and occupation = 'Sales'\"."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write them to a file: .csv, .parquet or .json."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if there is one.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The cases of a run, ranked by severity: the most classes first, then the widest span."""
+    from fairbits.cli.export import check_target, export, records
+    from fairbits.store import Run
+
+    if out is not None:
+        check_target(out, force=force)
+    opened = Run.open(run)
+    shown = SHOWN if top is None else top
+    if out is not None:
+        rows = export(opened.batches(where=where, top=top), out)
+        print(json.dumps({"cases": rows, "out": str(out)}) if as_json else f"{rows:,} cases in {out}")
+    elif as_json:
+        found = opened.cases(where=where, top=shown)
+        print(json.dumps(list(records([found])), indent=2, ensure_ascii=False))
+    else:
+        _show(opened, opened.worst(shown, where=where), where)
+    _warn(opened)  # last, because some damage shows only while reading
+
+
+def _warn(run: Run) -> None:
+    for warning in run.warnings():
+        print(f"fairbits: {warning}", file=sys.stderr)
+
+
+def _show(run: Run, found: list[Case], where: str | None) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from fairbits.cli.people_text import harmless, people_text
+
+    console = Console(highlight=False)
+    if not found:
+        reason = f"of the {len(run):,} cases, none fits {where!r}." if where else "the run has no cases."
+        console.print(Text(harmless(reason)))
+        return
+    chosen = " that fit" if where else ""
+    title = f"The worst{chosen}, of {len(run):,} cases" if len(found) > 1 else f"The worst case{chosen}"
+    console.print(people_text(title, [(case, place_of(case), origin_of(case)) for case in found]))
+
+
+def place_of(case: Case) -> str:
+    """How far a case is from real people."""
+    if case.changed == 0:
+        return "a real row"
+    if case.changed < 0:
+        return "distance unknown"
+    return f"{case.changed} attribute{'s' if case.changed > 1 else ''} from a real row"
+
+
+def origin_of(case: Case) -> str:
+    """How a case was found."""
+    from fairbits.cli.people_text import harmless
+
+    start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""
+    return f"span {case.span:.3f}; evaluation {case.evaluation:,}, {harmless(case.origin)}{start}"

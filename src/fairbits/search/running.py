@@ -1,0 +1,171 @@
+"""A search from its first round to its summary: on disk, reproducible, and able to go on after any end.
+
+Round r of seed s always proposes the same people. A run that was killed goes on by repeating the round that it was in:
+people who are on disk already are recognised and not kept twice, so that it ends with the cases of an unbroken run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.data import Subject
+from fairbits.errors import OptionError
+from fairbits.measure import Evaluator, default_epsilon
+from fairbits.search.budget import Budget, BudgetSpent
+from fairbits.search.nearest import NearestRow
+from fairbits.search.oracle import Clock, Oracle, Tally
+from fairbits.search.problem import Problem
+from fairbits.search.registry import DEFAULT, make_strategy
+from fairbits.search.seen import Seen, keys_of
+from fairbits.search.strategy import Strategy
+from fairbits.search.summary import summarise
+from fairbits.store import Run, RunWriter
+
+Watch = Callable[[Tally, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides which cases a search finds, and how long it may take."""
+
+    budget: Budget
+    strategy: str = DEFAULT
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    epsilon: float | None = None
+    partition: str = "constrained"
+    within: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
+
+
+def generator(seed: int, *path: str | int) -> np.random.Generator:
+    """One leaf of the tree of randomness: the same name always gives the same numbers."""
+    key = [step if isinstance(step, int) else zlib.crc32(step.encode()) for step in path]
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def search_subject(
+    subject: Subject,
+    settings: Settings,
+    folder: str | Path | None = None,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+    clock: Clock = time.perf_counter,
+) -> Run:
+    """Search, keep everything on disk, and give back the run. Ctrl-C ends it early, with what there is."""
+    epsilon = default_epsilon(subject.schema, subject.table) if settings.epsilon is None else settings.epsilon
+    evaluator = Evaluator(
+        subject.model,
+        subject.schema,
+        subject.encoding,
+        epsilon=epsilon,
+        partition=settings.partition,
+        threads=settings.threads,
+    )
+    problem = Problem(evaluator, subject.table, within=settings.within)
+    strategy = make_strategy(settings.strategy, settings.options, problem)
+    manifest = _manifest(subject, settings, epsilon)
+    place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
+    if resume:
+        writer = RunWriter.resume(place, manifest)
+    else:
+        writer = RunWriter.create(place, manifest, subject.schema, force=force)
+    with writer:
+        nearest = _prepare(problem, strategy)
+        oracle = _oracle(problem, settings.budget, writer, nearest, watch, clock)
+        status = _rounds(strategy, oracle, writer, settings.seed)
+        oracle.close_round()
+        writer.flush()
+        exact = strategy.rounds is not None and status == "finished"
+        summary = summarise(Run.open(place), oracle, settings, exact_within=strategy.exact_within if exact else None)
+        writer.finish(status, summary)
+    return Run.open(place)
+
+
+def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) -> str:
+    """Round after round until the budget or the strategy ends; says how it ended."""
+    first = (writer.last_checkpoint or {}).get("rounds", 0)
+    numbers = itertools.count(first) if strategy.rounds is None else range(first, strategy.rounds)
+    try:
+        for number in numbers:
+            strategy.round(oracle, generator(seed, strategy.name, number), number)
+            oracle.close_round()
+            writer.checkpoint({"rounds": number + 1, "seconds": oracle.seconds, "tally": asdict(oracle.tally)})
+    except BudgetSpent:
+        return "finished" if strategy.rounds is None else "interrupted"
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "finished"
+
+
+def _prepare(problem: Problem, strategy: Strategy) -> NearestRow:
+    """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
+    nearest = NearestRow(problem.schema, problem.rows)
+    someone = problem.rows[:1]
+    nearest.find(someone)
+    problem.evaluator.evaluate(someone)
+    if problem.evaluator.has_gradients:
+        problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
+    if strategy.rounds is None:
+        _ = problem.partitions
+    return nearest
+
+
+def _oracle(
+    problem: Problem, budget: Budget, writer: RunWriter, nearest: NearestRow, watch: Watch | None, clock: Clock
+) -> Oracle:
+    """A fresh oracle, or one that knows what the resumed run has on disk."""
+    if not writer.cases and not writer.last_checkpoint:
+        return Oracle(problem, budget, writer, nearest=nearest, watch=watch, clock=clock)
+    seen = Seen(capacity_hint=max(writer.cases * 2, 1_000_000))
+    for codes in writer.stored_codes():
+        seen.add(keys_of(codes, problem.free))
+    state = writer.last_checkpoint or {}
+    stored = Run.open(writer.folder)
+    known = stored.query(
+        "SELECT count(*) AS cases, count(*) FILTER (flips) AS ids, coalesce(max(seconds), 0) AS seconds FROM cases"
+    ).to_pylist()[0]
+    tally = Tally(**state.get("tally", {}))
+    # Cases on disk may be ahead of the checkpoint; the repeated round will not keep them again, so count them now.
+    tally.cases, tally.id_cases = known["cases"], known["ids"]
+    used = max(float(known["seconds"]), float(state.get("seconds", 0.0)))
+    return Oracle(
+        problem, budget, writer, seen=seen, nearest=nearest, tally=tally, watch=watch, clock=clock, used_seconds=used
+    )
+
+
+def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+    return {
+        "subject": subject.name,
+        "source": subject.source,
+        "fingerprint": subject.fingerprint(),
+        "protected": list(subject.schema.protected),
+        "strategy": settings.strategy,
+        "options": dict(settings.options),
+        "seed": settings.seed,
+        "epsilon": epsilon,
+        "partition": settings.partition,
+        "within": settings.within,
+        "threads": settings.threads,
+        "budget": asdict(settings.budget),
+    }
+
+
+def _new_folder(subject: str, settings: Settings) -> Path:
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{subject}-{settings.strategy}-{now}"

@@ -1,0 +1,7 @@
+"""A search run on disk: manifest, append-only Parquet parts, DuckDB questions, resume."""
+
+from fairbits.store.records import Case
+from fairbits.store.run import Run
+from fairbits.store.writer import RunWriter
+
+__all__ = ["Case", "Run", "RunWriter"]

@@ -1,0 +1,76 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.errors import OptionError
+
+#: A name that ends so is half-written: whoever finds one may delete it.
+TEMPORARY = ".tmp"
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file so that a reader, or a crash at any moment, sees the old one or the new one."""
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """A new name is safe only once its folder is."""
+    if os.name == "nt":  # Windows cannot open a folder, and needs no such thing
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a document whole."""
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(path, (text + "\n").encode("utf-8", errors="replace"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a document, naming the file when it is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    except ValueError as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
+    if not isinstance(document, dict):
+        raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); restore it from a copy.")
+    return document
+
+
+def plain(value: Any) -> Any:
+    """The same in types that JSON knows; what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return [plain(item) for item in items]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,108 @@
+"""The folder of a run: who may write there, and what may be removed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from fairbits.errors import OptionError
+from fairbits.store import parts
+from fairbits.store.files import TEMPORARY
+
+RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
+_OWN = re.compile(r"(run|summary|checkpoint)\.json|(layers|neurons|repairs)\.parquet|repaired\.\w+|report\.(html|md)")
+_OWN_PART = re.compile(parts.PART.pattern + rf"({re.escape(parts.SET_ASIDE)})?")
+
+
+def prepare(folder: Path, *, force: bool) -> None:
+    """Make an empty folder for a new run; with ``force`` an earlier run in its place is removed, and nothing else."""
+    if folder.exists() and not folder.is_dir():
+        raise OptionError(f"{str(folder)!r} is a file; choose another folder for the run.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = _files(folder)
+        if files and not force:
+            raise OptionError(f"{str(folder)!r} is not empty; choose another --out, or add --force to replace a run.")
+        if files:
+            _check_own(folder, files)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+
+
+def clear(folder: Path) -> None:
+    """Remove the earlier run (checked by ``prepare``), its run.json last: till then it can still be recognised."""
+    try:
+        for path in sorted(_files(folder), key=lambda path: path.name == RUN):
+            path.unlink()
+        (folder / parts.FOLDER).mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what a killed writer left half-written."""
+    for place in (folder, folder / parts.FOLDER):
+        for path in place.glob("*" + TEMPORARY):
+            if _is_own(path, folder):
+                path.unlink()
+
+
+def lock(folder: Path) -> int | None:
+    """Keep other writers out until the handle is closed, or the process gone. No lock where the system has none."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise OptionError(
+            f"another process is writing the run in {str(folder)!r}; wait for it, or choose another folder."
+        ) from None
+    except OSError:  # some network file systems know no locks; the run is still worth having
+        os.close(handle)
+        return None
+    return handle
+
+
+def unwritable(folder: Path, error: OSError) -> OptionError:
+    """The sentence about a folder that cannot be written to."""
+    return OptionError(f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another folder.")
+
+
+def _files(folder: Path) -> list[Path]:
+    """Everything in the folder; the folder of the parts counts by what is in it."""
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        inner = path.name == parts.FOLDER and path.is_dir() and not path.is_symlink()
+        found += sorted(path.iterdir()) if inner else [path]
+    return found
+
+
+def _check_own(folder: Path, files: list[Path]) -> None:
+    foreign = next((path for path in files if not _is_own(path, folder)), None)
+    if foreign is not None:
+        raise OptionError(
+            f"{str(folder)!r} holds {str(foreign.relative_to(folder))!r}, which is not part of a run, "
+            f"so --force removes nothing; choose another --out."
+        )
+    bare = (path for path in files if path.parent == folder and not path.name.endswith(TEMPORARY))
+    first = next(bare, None)
+    if first is not None and not (folder / RUN).is_file():
+        raise OptionError(
+            f"{str(folder)!r} holds {first.name!r} but no {RUN}, so it is not a run and --force removes nothing; "
+            f"choose another --out."
+        )
+
+
+def _is_own(path: Path, folder: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    pattern = _OWN if path.parent == folder else _OWN_PART
+    return pattern.fullmatch(path.name.removesuffix(TEMPORARY)) is not None

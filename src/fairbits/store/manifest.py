@@ -1,0 +1,115 @@
+"""run.json: what was run, how far it got, and whether it may go on."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fairbits._version import __version__
+from fairbits.domain import Schema
+from fairbits.domain.toml import document_of_schema, schema_of_document
+from fairbits.errors import OptionError
+from fairbits.store.files import plain, read_json
+from fairbits.store.folder import RUN
+
+FORMAT = 1
+STATUSES = ("running", "finished", "interrupted", "failed")
+#: What the store itself says in run.json, beside the manifest.
+OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")
+#: What may differ when a run goes on: how long it may take, and how many hands do it.
+MAY_DIFFER = ("budget", "threads", "workers")
+
+
+def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """The first run.json of a run."""
+    taken = sorted(set(manifest) & set(OWN))
+    if taken:
+        raise ValueError(f"the manifest must not use the names {', '.join(taken)}")
+    now = timestamp()
+    return {
+        "format": FORMAT,
+        "status": "running",
+        "created": now,
+        "updated": now,
+        "parts": 0,
+        "cases": 0,
+        **plain(manifest),
+        "versions": _versions(),
+        "schema": plain(document_of_schema(schema).unwrap()),
+    }
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """run.json of an existing run."""
+    if not (folder / RUN).is_file():
+        what = "has no run.json, so it is not a run" if folder.is_dir() else "does not exist"
+        raise OptionError(f"{str(folder)!r} {what}; give the folder that `fairbits search --out` wrote.")
+    record = read_json(folder / RUN)
+    if record.get("format") != FORMAT:
+        raise OptionError(
+            f"the run in {str(folder)!r} has format {record.get('format')!r}, but this fairbits reads {FORMAT}; "
+            f"use the version that wrote it."
+        )
+    missing = next((name for name in OWN if name not in record), None)
+    if missing is not None:
+        raise OptionError(f"{str(folder / RUN)!r} is damaged (it has no {missing!r}); restore it from a copy.")
+    return record
+
+
+def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of run.json that the search wrote."""
+    return {name: value for name, value in record.items() if name not in OWN}
+
+
+def schema_of(record: Mapping[str, Any]) -> Schema:
+    """The schema that the run was made with."""
+    return schema_of_document(record["schema"])
+
+
+def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuse to go on with other settings, naming each that differs."""
+    differences = list(_differences(stored, plain(asked)))
+    if differences:
+        raise OptionError(
+            f"this run cannot go on, because it was made with {'; '.join(differences)}; "
+            f"repeat the same settings, or start a new run."
+        )
+
+
+def timestamp() -> str:
+    """Now, in a form that sorts."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _differences(stored: Mapping[str, Any], asked: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    for name in dict.fromkeys((*stored, *asked)):
+        if not path and name in MAY_DIFFER:
+            continue
+        was, now = stored.get(name), asked.get(name)
+        if isinstance(was, Mapping) and isinstance(now, Mapping):
+            yield from _differences(was, now, f"{path}{name}.")
+        elif was != now:
+            yield f"{path}{name} {_shown(was)}, but {_shown(now)} was asked for"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list):
+        return ", ".join(_shown(item) for item in value) or "nothing"
+    text = str(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "fairbits": __version__}
+    for package in ("numpy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

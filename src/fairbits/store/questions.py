@@ -1,0 +1,153 @@
+"""DuckDB over the parts of a run, in bounded memory, with no way to any other file."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import uuid
+from functools import cached_property
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from fairbits.errors import OptionError
+from fairbits.store import filtering
+from fairbits.store.parts import Part
+from fairbits.store.records import FIGURES, WORDS, Layout
+
+MEMORY = "1GB"
+RANKED = "ORDER BY k DESC, span DESC, evaluation"
+
+
+class Questions:
+    """A view ``cases`` as people read it: categories as labels, numbers as numbers.
+
+    An integer attribute with labels has them in ``<name>_label`` besides. Small integers are widened: in DuckDB,
+    ``hours * 3`` would overflow in the type that it is stored in.
+    """
+
+    def __init__(self, parts: list[Part], layout: Layout):
+        self.layout = layout
+        # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
+        spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
+        self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
+        run = self._connection.execute
+        paths = [str(part.path.resolve()) for part in parts]
+        run(f"SET memory_limit = '{MEMORY}'")
+        run(f"SET temp_directory = {_text(str(spill))}")
+        run("SET preserve_insertion_order = false")
+        run("SET enable_progress_bar = false")
+        listed = f"[{', '.join(_text(path) for path in paths)}]"
+        if paths:
+            run(f"SET allowed_paths = {listed}")
+            run(f"CREATE VIEW stored AS SELECT * FROM read_parquet({listed})")
+        else:
+            self._connection.register("nothing", layout.arrow.empty_table())
+            run("CREATE TABLE stored AS SELECT * FROM nothing")
+        run(f"CREATE VIEW {filtering.VIEW} AS SELECT {', '.join(self._shown())} FROM stored")
+        # The parts are the only files from here on, and no setting can be changed back.
+        run("SET enable_external_access = false")
+        run("SET lock_configuration = true")
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names that a filter may use."""
+        found = []
+        for name, attribute in zip(self.layout.names, self.layout.attributes, strict=True):
+            found.append(name)
+            if attribute.kind == "integer" and attribute.labels:
+                found.append(self._label_name(name))
+        return [*found, *FIGURES]
+
+    def ask(self, sql: str) -> pa.Table:
+        """The answer to a question of our own."""
+        return self._stream(sql).read_all()
+
+    def ranked(self, *, where: str | None, top: int | None) -> pa.RecordBatchReader:
+        """Cases as codes, worst first, batch after batch."""
+        clause = "" if where is None else filtering.condition(self._connection, where)
+        codes = "".join(f"{_name(_hidden(i))} AS {_name(n)}, " for i, n in enumerate(self.layout.names))
+        limit = "" if top is None else f"LIMIT {int(top)}"
+        # The filter sees only the view: inside, so that no alias of ours shadows its names.
+        inner = f"SELECT * FROM {filtering.VIEW} {clause}"
+        try:
+            reader = self._stream(f"SELECT {codes}{', '.join(FIGURES)} FROM (\n{inner}\n) {RANKED} {limit}")
+            # Ranking reads everything before it gives anything: whatever can go wrong does so here.
+            first = next(iter(reader), None)
+        except (duckdb.Error, pa.ArrowException) as error:
+            if where is None or filtering.may_be_damage(error):
+                raise
+            raise self.explain(error, where) from None
+        return pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first] if first else [], reader))
+
+    def explain(self, error: Exception, where: str) -> OptionError:
+        """What DuckDB says about a filter, in one sentence."""
+        return filtering.explain(error, where, self.columns, self._labels)
+
+    def _stream(self, sql: str) -> pa.RecordBatchReader:
+        """An answer with a cursor of its own: one that is not read to its end is in nobody's way."""
+        return pa.RecordBatchReader.from_stream(self._connection.cursor().sql(sql))
+
+    def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
+        """Codes as labels where there are any, and which protected values get the lowest and the highest score."""
+        for position, attribute in enumerate(self.layout.attributes):
+            if attribute.labels:
+                codes = table.column(position).cast(pa.int64())
+                index = pa.compute.subtract(codes, int(attribute.low)).cast(pa.int32())
+                table = table.set_column(position, table.field(position).name, _dictionary(index, attribute.labels))
+        for name, source in zip(WORDS, ("low_twin", "high_twin"), strict=True):
+            table = table.append_column(name, _dictionary(table[source], twins))
+        return table
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        return [label for attribute in self.layout.attributes for label in attribute.labels]
+
+    def _shown(self) -> list[str]:
+        shown = []
+        for i, (name, attribute) in enumerate(zip(self.layout.names, self.layout.attributes, strict=True)):
+            quoted = _name(name)
+            position = f"{quoted}::INTEGER - {int(attribute.low)} + 1" if attribute.labels else ""
+            labels = f"list_extract([{', '.join(_text(label) for label in attribute.labels)}], {position})"
+            number = quoted if attribute.kind == "real" else f"{quoted}::BIGINT"
+            shown.append(f"{labels if attribute.kind == 'category' else number} AS {quoted}")
+            if attribute.kind == "integer" and attribute.labels:
+                shown.append(f"{labels} AS {_name(self._label_name(name))}")
+            shown.append(f"{quoted} AS {_name(_hidden(i))}")
+        for name, kind in FIGURES.items():
+            shown.append(f"{name}::INTEGER AS {name}" if kind == pa.int16() else name)
+        return shown
+
+    def _label_name(self, name: str) -> str:
+        taken = {other.casefold() for other in (*self.layout.names, *FIGURES, *WORDS)}
+        label = f"{name}_label"
+        while label.casefold() in taken:
+            label += "_"
+        return label
+
+
+def check_top(top: int | None) -> None:
+    """Refuse a number of cases that makes no sense."""
+    if top is not None and top < 1:
+        raise OptionError(f"top is {top}; ask for at least one case.")
+
+
+def _hidden(position: int) -> str:
+    """The column of the view that keeps a code. A name that nobody gives an attribute by accident."""
+    return f"\x01code {position}"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''").replace("\0", "\ufffd") + "'"
+
+
+def _dictionary(index: pa.ChunkedArray, values: tuple[str, ...]) -> pa.ChunkedArray:
+    words = pa.array(list(values), pa.string())
+    kind = pa.dictionary(pa.int32(), pa.string())
+    chunks = [pa.DictionaryArray.from_arrays(chunk, words) for chunk in index.chunks]
+    return pa.chunked_array(chunks, type=kind)

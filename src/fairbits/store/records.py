@@ -1,0 +1,159 @@
+"""What is kept about a case: its codes under the names of the attributes, and its figures.
+
+One row is one distinct individual: the attributes that are not protected, and what its twins experience. An attribute
+whose name is taken (by a figure, or by another attribute that differs only in case, which SQL does not see) is stored
+as ``attribute_<name>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairbits.domain import Attribute, Schema
+from fairbits.domain.attribute import Codes
+
+#: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``seed_row`` is the row of the
+#: table that the search started from (-1: none), ``changed`` the attributes changed from the nearest row of the table.
+FIGURES: dict[str, pa.DataType] = {
+    "k": pa.int32(),
+    "q_inf": pa.float32(),
+    "q_1": pa.float32(),
+    "low": pa.float32(),
+    "high": pa.float32(),
+    "span": pa.float32(),
+    "flips": pa.bool_(),
+    "low_twin": pa.int32(),
+    "high_twin": pa.int32(),
+    "favourable": pa.int32(),
+    "origin": pa.dictionary(pa.int32(), pa.string()),
+    "seed_row": pa.int32(),
+    "changed": pa.int16(),
+    "l1": pa.float32(),
+    "evaluation": pa.int64(),
+    "seconds": pa.float32(),
+}
+#: Columns that reading adds: which protected values get the lowest and the highest score.
+WORDS = ("worst", "best")
+_GIVEN = tuple(name for name in FIGURES if name not in ("origin", "q_inf", "span"))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case as people read it."""
+
+    k: int
+    q_inf: float
+    q_1: float
+    low: float
+    high: float
+    span: float
+    flips: bool
+    worst: str
+    best: str
+    favourable: int
+    origin: str
+    seed_row: int
+    changed: int
+    l1: float
+    evaluation: int
+    seconds: float
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a part holds what, for one schema."""
+
+    schema: Schema
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes that are stored, in column order."""
+        return tuple(self.schema.attributes[i] for i in self.schema.free_columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The column of each stored attribute."""
+        taken = {name.casefold() for name in (*FIGURES, *WORDS)}
+        # Names that stand as they are go first, so that a renamed one never takes the name of another attribute.
+        waiting = {attribute.name.casefold() for attribute in self.attributes}
+        names = []
+        for attribute in self.attributes:
+            name = attribute.name
+            while name.casefold() in taken or (name != attribute.name and name.casefold() in waiting):
+                name = f"attribute_{name}"
+            taken.add(name.casefold())
+            names.append(name)
+        return tuple(names)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Names and types of all columns."""
+        codes = [pa.field(n, _type_of(a)) for n, a in zip(self.names, self.attributes, strict=True)]
+        return pa.schema([*codes, *(pa.field(name, kind) for name, kind in FIGURES.items())])
+
+    def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any) -> pa.RecordBatch:
+        """Rows to be stored; everything is copied, so the caller may use its arrays again.
+
+        ``codes`` are full rows. A figure that is one number counts for all rows.
+        """
+        rows, width = codes.shape
+        if width != len(self.schema):
+            raise ValueError(f"codes need {len(self.schema)} columns, but have {width}")
+        strange = (set(figures) - {"q_inf", "span"}) ^ set(_GIVEN)
+        if strange:
+            raise ValueError(f"figures are {', '.join(_GIVEN)}; missing or unknown: {', '.join(sorted(strange))}")
+        arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.free_columns, self.arrow, strict=False)]
+        known = dict(figures)
+        if "q_inf" not in known:
+            known["q_inf"] = np.log2(known["k"])
+        if "span" not in known:
+            known["span"] = np.subtract(known["high"], known["low"])
+        for name, kind in FIGURES.items():
+            arrays.append(_origins(origin, rows) if name == "origin" else _figure(known[name], rows, kind))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def codes_of(self, batch: pa.RecordBatch) -> Codes:
+        """Full rows from a batch that holds (at least) the stored attributes; protected ones get their lowest value."""
+        rows = np.empty((batch.num_rows, len(self.schema)), dtype=np.float64)
+        for i in self.schema.protected_columns:
+            rows[:, i] = self.schema.attributes[i].low
+        for i, name in zip(self.schema.free_columns, self.names, strict=True):
+            rows[:, i] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+        return rows
+
+
+def _type_of(attribute: Attribute) -> pa.DataType:
+    """Signed types only: with unsigned ones, `hours - 40` in a filter would overflow."""
+    if attribute.kind == "real":
+        return pa.float64()
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= attribute.low and attribute.upper <= np.iinfo(kind).max:
+            return pa.from_numpy_dtype(kind)
+    return pa.int64()
+
+
+def _codes(column: Codes, field: pa.Field) -> pa.Array:
+    whole: npt.NDArray[Any] = column.astype(field.type.to_pandas_dtype())
+    if not np.array_equal(whole, column):
+        raise ValueError(f"attribute {field.name!r} has codes that are no {field.type}")
+    return pa.array(whole)
+
+
+def _figure(values: Any, rows: int, kind: pa.DataType) -> pa.Array:
+    array = np.asarray(values, dtype=kind.to_pandas_dtype())
+    return pa.array(np.array(np.broadcast_to(array, (rows,))))
+
+
+def _origins(origin: Any, rows: int) -> pa.DictionaryArray:
+    if isinstance(origin, str):
+        return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([origin], pa.string()))
+    names, index = np.unique(np.asarray(origin, dtype=np.str_), return_inverse=True)
+    return pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))

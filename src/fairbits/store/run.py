@@ -1,0 +1,178 @@
+"""Reading a run: its cases, worst first, and the figures over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from fairbits.domain import Schema, Twins
+from fairbits.domain.attribute import Codes
+from fairbits.errors import FairbitsError
+from fairbits.store import folder as places
+from fairbits.store import manifest as manifests
+from fairbits.store import parts
+from fairbits.store.files import read_json
+from fairbits.store.questions import Questions, check_top
+from fairbits.store.records import FIGURES, Case, Layout
+
+_OVERVIEW = """
+    SELECT k, least(changed, 4) AS changed, count(*) AS cases, count(*) FILTER (flips) AS id_cases,
+           coalesce(sum(q_inf::DOUBLE) FILTER (flips), 0) AS q_inf, coalesce(sum(q_1::DOUBLE) FILTER (flips), 0) AS q_1
+    FROM cases GROUP BY ALL ORDER BY ALL
+"""
+
+
+class Run:
+    """A run as it is on disk at this moment, finished or not. ``damaged`` names parts that had to be skipped."""
+
+    def __init__(self, folder: Path, record: dict[str, Any]):
+        self.folder = folder
+        self.status: str = record["status"]
+        self.manifest = manifests.manifest_of(record)
+        self.versions: dict[str, str] = record["versions"]
+        self.schema: Schema = manifests.schema_of(record)
+        self.layout = Layout(self.schema)
+        self._parts, self.damaged = parts.find_parts(folder, self.layout)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """The run in a folder."""
+        place = Path(folder)
+        return cls(place, manifests.read_record(place))
+
+    def __len__(self) -> int:
+        return sum(part.rows for part in self._parts)
+
+    def __repr__(self) -> str:
+        return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
+
+    @cached_property
+    def summary(self) -> dict[str, Any] | None:
+        """Every headline figure, once the run has ended."""
+        return self._document(places.SUMMARY)
+
+    @cached_property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """How far the search was when it last said so."""
+        return self._document(places.CHECKPOINT)
+
+    @cached_property
+    def twins(self) -> Twins:
+        """The combinations of protected values that everybody was tried under."""
+        return Twins(self.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names that ``where`` may use."""
+        return self._questions.columns
+
+    def warnings(self) -> list[str]:
+        """A sentence about every part that was skipped."""
+        return [
+            f"part {name!r} was skipped: {fault}; the other cases are usable." for name, fault in self.damaged.items()
+        ]
+
+    def cases(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.Table:
+        """Cases, most classes first, then the widest span, then the earliest.
+
+        ``where`` is a condition in SQL: categories are their labels, integers and reals numbers, and an integer with
+        labels has them as ``<name>_label``. With ``labels`` the answer has labels instead of codes, and two columns
+        more: ``worst`` and ``best``, the protected values with the lowest and the highest score.
+        """
+        return pa.Table.from_batches(*_all(self.batches(where=where, top=top, labels=labels)))
+
+    def batches(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.RecordBatchReader:
+        """The same, batch after batch, for more cases than fit in memory."""
+        check_top(top)
+        reader = self._safely(lambda: self._questions.ranked(where=where, top=top), where=where)
+        if not labels:
+            return reader
+        words = self.twins.labels
+        questions = self._questions
+        schema = questions.decoded(reader.schema.empty_table(), words).schema
+
+        def decoded() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                yield from questions.decoded(pa.Table.from_batches([batch]), words).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, decoded())
+
+    def worst(self, top: int = 10, *, where: str | None = None) -> list[Case]:
+        """The worst cases as records, with names and labels."""
+        table = self.cases(where=where, top=top, labels=False)
+        figures = [name for name in FIGURES if name not in ("low_twin", "high_twin")]
+        labels = self.twins.labels
+        found = []
+        for row in table.to_pylist():
+            person = {
+                attribute.name: attribute.read(row[name])
+                for name, attribute in zip(self.layout.names, self.layout.attributes, strict=True)
+            }
+            words = {"worst": labels[row["low_twin"]], "best": labels[row["high_twin"]]}
+            found.append(Case(attributes=person, **words, **{name: row[name] for name in figures}))
+        return found
+
+    def codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
+        """Codes of all cases as they were found: full rows, with protected attributes at their lowest value."""
+        return parts.codes_in(self._parts, self.layout, rows=rows)
+
+    def query(self, sql: str) -> pa.Table:
+        """The answer to a question in SQL about the view ``cases``. Not for text that a stranger wrote."""
+        return self._safely(lambda: self._questions.ask(sql))
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of ``summary.json`` that follow from the cases alone."""
+        groups = self.query(_OVERVIEW).to_pylist()
+        ids = sum(group["id_cases"] for group in groups)
+        severities: dict[int, int] = {}
+        for group in groups:
+            severities[group["k"]] = severities.get(group["k"], 0) + group["cases"]
+
+        def k_max(most: int | None = None) -> int | None:
+            near = (g["k"] for g in groups if most is None or 0 <= g["changed"] <= most)
+            return max(near, default=None)
+
+        return {
+            "cases": sum(severities.values()),
+            "id_cases": ids,
+            "k_max": k_max(),
+            "k_max_on_data": k_max(0),
+            "k_max_within_1": k_max(1),
+            "k_max_within_2": k_max(2),
+            "k_max_within_3": k_max(3),
+            "q_inf_mean_id": sum(group["q_inf"] for group in groups) / ids if ids else None,
+            "q_1_mean_id": sum(group["q_1"] for group in groups) / ids if ids else None,
+            "top": [{"k": k, "cases": severities[k]} for k in sorted(severities, reverse=True)],
+        }
+
+    @cached_property
+    def _questions(self) -> Questions:
+        return Questions(self._parts, self.layout)
+
+    def _safely(self, ask: Callable[[], Any], *, where: str | None = None) -> Any:
+        """Ask; if a part turns out to be damaged inside, skip it from now on and ask once more."""
+        try:
+            return ask()
+        except (duckdb.Error, pa.ArrowException) as error:
+            good, damaged = parts.find_parts(self.folder, self.layout, deep=True)
+            if set(damaged) <= set(self.damaged):
+                if where is not None:
+                    raise self._questions.explain(error, where) from None
+                reason = str(error).strip().splitlines()[0]
+                raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
+            self._parts, self.damaged = good, damaged
+            self.__dict__.pop("_questions", None)
+            return ask()
+
+    def _document(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / name
+        return read_json(path) if path.is_file() else None
+
+
+def _all(reader: pa.RecordBatchReader) -> tuple[list[pa.RecordBatch], pa.Schema]:
+    return list(reader), reader.schema

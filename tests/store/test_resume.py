@@ -1,0 +1,219 @@
+"""Going on with a run: after kill -9 at any moment, with other settings, with damaged parts."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fairbits import Schema
+from fairbits.errors import OptionError
+from fairbits.store import Run, RunWriter
+from fairbits.store.files import read_json
+from tests.conftest import random_people
+from tests.store.conftest import MANIFEST, figures, write_run
+
+ROUNDS, BATCHES, ROWS = 60, 4, 25
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 0.05}, "epsilon 0.025, but 0.05 was asked for"),
+        ({"options": {"batch": 4096, "within": 2}}, "options.within nothing, but 2 was asked for"),
+        ({"protected": ["sex"]}, "protected age, sex, but sex was asked for"),
+        ({"fingerprint": "ff", "seed": 7}, "fingerprint 0123456789abcdef, but ff was asked for; seed 0, but 7 was"),
+        ({"extra": True}, "extra nothing, but True was asked for"),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    tmp_path: Path, people_schema: Schema, rng, change: dict, words: str
+) -> None:
+    write_run(tmp_path, people_schema, rng)
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(OptionError, match=f"made with {words}") as found:
+        RunWriter.resume(tmp_path, MANIFEST | change)
+    assert "\n" not in str(found.value)
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_the_budget_may_grow(tmp_path: Path, people_schema: Schema, rng) -> None:
+    write_run(tmp_path, people_schema, rng)
+    RunWriter.resume(tmp_path, MANIFEST | {"budget": {"seconds": 600}, "threads": 1}).finish("finished")
+    assert Run.open(tmp_path).manifest["budget"] == {"seconds": 600}
+
+
+def test_going_on_keeps_what_was_flushed(tmp_path: Path, people_schema: Schema, rng) -> None:
+    people = write_run(tmp_path, people_schema, rng)
+    for leftover in ("run.json.tmp", "cases/part-000003.parquet.tmp"):
+        (tmp_path / leftover).write_bytes(b"half")
+    writer = RunWriter.resume(tmp_path, MANIFEST)
+    assert (writer.cases, writer.last_checkpoint, writer.damaged) == (300, None, {})
+    stored = list(writer.stored_codes(rows=32))
+    assert max(map(len, stored)) <= 32
+    assert np.array_equal(np.concatenate(stored)[:, [1, 2, 4]], people[:, [1, 2, 4]])
+    assert not list(tmp_path.rglob("*.tmp"))
+    writer.append(random_people(rng, people_schema, 9), figures(rng, 9, start=300), "climb")
+    writer.finish("finished")
+    assert len(Run.open(tmp_path)) == 309
+    assert (tmp_path / "cases" / "part-000003.parquet").exists()
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_what_is_no_run(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(OptionError, match="give the folder that"):
+        RunWriter.resume(tmp_path / folder, MANIFEST)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 99}'])
+def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(OptionError, match=r"run\.json' is damaged|has format"):
+        Run.open(tmp_path)
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _flip_inside(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[60:90] = bytes(30)
+    path.write_bytes(content)
+
+
+def _other_columns(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["k"]), path)
+
+
+DAMAGE = {
+    "truncated": _truncate,
+    "empty": lambda path: path.write_bytes(b""),
+    "columns": _other_columns,
+    "noise": lambda path: path.write_bytes(os.urandom(5000)),
+    "missing": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_part_is_named_and_the_rest_stays(tmp_path: Path, people_schema: Schema, rng, kind: str) -> None:
+    write_run(tmp_path, people_schema, rng)
+    DAMAGE[kind](tmp_path / "cases" / "part-000001.parquet")
+    run = Run.open(tmp_path)
+    assert list(run.damaged) == ["part-000001.parquet"]
+    assert "'part-000001.parquet' was skipped" in run.warnings()[0]
+    assert len(run) == run.cases().num_rows == run.figures()["cases"] == sum(map(len, run.codes())) == 200
+    writer = RunWriter.resume(tmp_path, MANIFEST)
+    assert list(writer.damaged) == ["part-000001.parquet"]
+    writer.append(random_people(rng, people_schema, 4), figures(rng, 4, start=300), "climb")
+    writer.finish("finished")
+    names = {path.name for path in (tmp_path / "cases").iterdir()}
+    assert ("part-000001.parquet.damaged" in names) == (kind != "missing")
+    assert "part-000003.parquet" in names
+    assert len(Run.open(tmp_path)) == 204
+    assert len(Run.open(tmp_path).damaged) == 1
+
+
+def test_damage_inside_a_part_is_found_by_its_checksum(tmp_path: Path, people_schema: Schema, rng) -> None:
+    write_run(tmp_path, people_schema, rng)
+    _flip_inside(tmp_path / "cases" / "part-000001.parquet")
+    writer = RunWriter.resume(tmp_path, MANIFEST)
+    assert list(writer.damaged) == ["part-000001.parquet"]
+    writer.finish("finished")
+    assert len(Run.open(tmp_path).cases()) == 200
+
+
+SEARCH = textwrap.dedent(
+    """
+    import os, sys, time
+    import numpy as np
+    from fairbits import Attribute, Schema
+    from fairbits.store import RunWriter
+    from tests.store.conftest import MANIFEST, figures
+
+    schema = Schema((Attribute(name="id", kind="integer", high=10**6),
+                     Attribute(name="sex", kind="integer", high=5, protected=True)))
+
+    def search(folder, rounds, batches, rows):
+        if os.path.exists(folder + "/run.json"):
+            writer = RunWriter.resume(folder, MANIFEST, part_rows=90)
+        else:
+            writer = RunWriter.create(folder, MANIFEST, schema, part_rows=90)
+        seen = {int(i) for codes in writer.stored_codes() for i in codes[:, 0]}
+        begin = (writer.last_checkpoint or {"rounds": 0})["rounds"]
+        for number in range(begin, rounds):
+            for batch in range(batches):
+                start = (number * batches + batch) * rows
+                ids = [i for i in range(start, start + rows) if i not in seen]
+                found = figures(np.random.default_rng(number), len(ids))
+                found["evaluation"] = np.array(ids, dtype=np.int64)
+                writer.append(np.column_stack([ids, np.zeros(len(ids))]), found, "random")
+                time.sleep(0.002)
+            writer.checkpoint({"rounds": number + 1})
+        writer.finish("finished", {})
+
+    # Forks, so that the packages are loaded once and every victim starts at once.
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            search(*eval(line))
+            os._exit(0)
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+    """
+)
+
+
+def test_killed_at_any_moment_it_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    chance = random.Random(3)  # noqa: S311
+    root = Path(__file__).resolve().parents[2]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    nursery = subprocess.Popen(
+        [sys.executable, "-c", SEARCH], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert nursery.stdin
+    assert nursery.stdout
+    killed = 0
+    with nursery:
+        for attempt in range(40):
+            nursery.stdin.write(f"({str(folder)!r}, {ROUNDS}, {BATCHES}, {ROWS})\n")
+            nursery.stdin.flush()
+            child = int(nursery.stdout.readline())
+            if attempt < 18:
+                time.sleep(chance.uniform(0.002, 0.06))
+                os.kill(child, signal.SIGKILL)
+            status = int(nursery.stdout.readline())
+            killed += status != 0
+            if (folder / "run.json").exists():
+                _check(folder)
+            if status == 0:
+                break
+        nursery.stdin.close()
+    assert killed >= 10
+    run = Run.open(folder)
+    assert run.status == "finished"
+    found = run.query('SELECT "id" FROM cases ORDER BY "id"')["id"].to_pylist()
+    assert found == list(range(ROUNDS * BATCHES * ROWS))
+
+
+def _check(folder: Path) -> None:
+    """Whole batches, nothing twice, and never a checkpoint ahead of its cases."""
+    run = Run.open(folder)
+    assert not run.damaged
+    ids = [int(i) for codes in run.codes() for i in codes[:, 0]]
+    assert len(ids) == len(set(ids))
+    assert len(ids) % ROWS == 0
+    read_json(folder / "run.json")
+    done = (run.checkpoint or {"rounds": 0})["rounds"]
+    assert set(range(done * BATCHES * ROWS)) <= set(ids)
