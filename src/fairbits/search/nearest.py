@@ -5,7 +5,7 @@ these sets is the number of attributes that it shares with the person, and those
 at once (`counters`). Rows are compared exactly; nothing is sampled, and threads do not change the answer.
 
 The table costs 8 bytes per free attribute and distinct row, and r / 8 bytes per value (at most 128 MiB, see
-`rowsets`). A person costs r x f bits read: some 2 microseconds for the 26,000 distinct rows of Census with their 10
+`rowsets`). A person costs r x f bits read: 1.5 microseconds for the 26,000 distinct rows of Census with their 10
 free attributes, some 50 for a million rows. People who are rows of the table are looked up by their hash.
 """
 

@@ -116,31 +116,46 @@ def set_bits(bitsets, words, slots, numbers):
 
 
 @inlined
-def number_of(sets, attribute, code):
-    """The number of a value, -1 when no row has it. NaN is nobody's value."""
-    if sets.sizes[attribute]:
-        offset = code - sets.lows[attribute]
-        if not 0 <= offset < sets.sizes[attribute] or offset != np.floor(offset):
-            return np.int64(-1)
-        return np.int64(sets.lookup[sets.starts[attribute] + np.int64(offset)])
-    low, stop = sets.first[attribute], sets.first[attribute + 1]
+def bisect(values, low, stop, code):
+    """The place of a value among sorted ones, -1 when it is not there. NaN is nobody's value."""
     while stop - low > 1:
         middle = (low + stop) // 2
-        if sets.values[middle] <= code:
+        if values[middle] <= code:
             low = middle
         else:
             stop = middle
-    return low if sets.values[low] == code else np.int64(-1)
+    return low if values[low] == code else np.int64(-1)
 
 
 @inlined
-def fill(sets, cursor, end, begin, spare, at, words):
+def choose_values(sets, columns, people, i, wanted, cursors):
+    """The numbers of a person's values, and where the rows of each are listed; how many the table knows."""
+    first, values, lows, sizes = sets.first, sets.values, sets.lows, sets.sizes
+    starts, lookup, ends = sets.starts, sets.lookup, sets.ends
+    found = 0
+    for attribute in range(len(columns)):
+        code = people[i, columns[attribute]]
+        number = np.int64(-1)
+        if sizes[attribute]:
+            offset = code - lows[attribute]
+            if 0 <= offset < sizes[attribute] and offset == np.floor(offset):
+                number = np.int64(lookup[starts[attribute] + np.int64(offset)])
+        else:
+            number = bisect(values, first[attribute], first[attribute + 1], code)
+        if number >= 0:
+            wanted[i, found], cursors[i, found] = number, ends[number]
+            found += 1
+    return found
+
+
+@inlined
+def fill(members, cursor, end, begin, spare, at, words):
     """Enter the rows of a list, from `cursor` on, into the strip of a bitset that starts at word `begin`.
 
     The strip lies at `at` of `spare`. Gives the place of the first row beyond it.
     """
     while cursor < end:
-        row = np.int64(sets.members[cursor]) - 64 * begin
+        row = np.int64(members[cursor]) - 64 * begin
         if row >= 64 * words:
             break
         spare[at + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)

@@ -14,9 +14,10 @@ import numpy as np
 
 from fairbits.engine.simd import compiled, inlined
 from fairbits.search.counters import ROWS, WORDS, add_four, overflown, start, write_out
-from fairbits.search.rowsets import fill, number_of
+from fairbits.search.rowsets import choose_values, fill
 
-# Arrays are passed whole with an index: a slice is counted as a reference, which costs as much as a few comparisons.
+# Every slice of an array, and every field of a tuple that is read, counts as a new reference, which costs more than
+# comparing a few numbers. So arrays are passed whole with an index, and fields are read ahead of loops.
 
 STRIP = 32 * WORDS
 """Words of each bitset in a strip."""
@@ -36,13 +37,14 @@ def settle_rows(keys, homes):
 @inlined
 def look_up(rows, people, i, key):
     """The row that is this person, -1 if none is."""
-    last = np.uint64(len(rows.homes) - 1)
+    homes, columns, codes = rows.homes, rows.columns, rows.codes
+    last = np.uint64(len(homes) - 1)
     home = key & last
-    while rows.homes[home] >= 0:
-        row = np.int64(rows.homes[home])
+    while homes[home] >= 0:
+        row = np.int64(homes[home])
         same = True
-        for attribute in range(len(rows.columns)):
-            same &= people[i, rows.columns[attribute]] == rows.codes[row, attribute]
+        for attribute in range(len(columns)):
+            same &= people[i, columns[attribute]] == codes[row, attribute]
         if same:
             return row
         home = (home + np.uint64(1)) & last
@@ -79,15 +81,16 @@ def place_strip(sets, wanted, cursors, i, found, begin, spare, addresses):
 
     The first strip of `spare` is always empty: it pads the addresses to fours.
     """
+    slots, ends, members, words = sets.slots, sets.ends, sets.members, sets.words
     base, spare_base = np.int64(sets.bitsets.ctypes.data), np.int64(spare.ctypes.data)
     lists = 0
     for place in range(found):
         number = wanted[i, place]
-        if sets.slots[number] >= 0:
-            addresses[place] = base + 8 * (sets.words * sets.slots[number] + begin)
+        if slots[number] >= 0:
+            addresses[place] = base + 8 * (words * slots[number] + begin)
         else:
             lists += 1
-            cursors[i, place] = fill(sets, cursors[i, place], sets.ends[number + 1], begin, spare, lists * STRIP, STRIP)
+            cursors[i, place] = fill(members, cursors[i, place], ends[number + 1], begin, spare, lists * STRIP, STRIP)
             addresses[place] = spare_base + 8 * STRIP * lists
     for place in range(found, found + 3):
         addresses[place] = spare_base
@@ -115,13 +118,14 @@ def scan_strip(shape, addresses, found, words, best, top):
 @inlined
 def write_figures(rows, people, i, row, figures):
     """Attributes changed between person and row, the row's place in the table, and the L1 distance."""
+    columns, codes, widths = rows.columns, rows.codes, rows.widths
     changed, distance = 0, 0.0
-    for attribute in range(len(rows.columns)):
-        code = people[i, rows.columns[attribute]]
-        if code != rows.codes[row, attribute]:
+    for attribute in range(len(columns)):
+        code = people[i, columns[attribute]]
+        if code != codes[row, attribute]:
             changed += 1
-            width = rows.widths[attribute]
-            distance += abs(code - rows.codes[row, attribute]) / width if width > 0 else 1.0
+            width = widths[attribute]
+            distance += abs(code - codes[row, attribute]) / width if width > 0 else 1.0
     figures[0][i], figures[1][i], figures[2][i] = changed, rows.original[row], distance
 
 
@@ -137,12 +141,8 @@ def nearest_chunk(rows, sets, shape, people, keys, figures):
         row = look_up(rows, people, i, keys[i])
         if row >= 0:
             nearest[i] = row
-            continue
-        for attribute in range(attributes):
-            number = number_of(sets, attribute, people[i, rows.columns[attribute]])
-            if number >= 0:
-                wanted[i, found[i]], cursors[i, found[i]] = number, sets.ends[number]
-                found[i] += 1
+        else:
+            found[i] = choose_values(sets, rows.columns, people, i, wanted, cursors)
     spare = np.zeros(STRIP * (attributes + 1), np.uint64)
     addresses = np.zeros(attributes + 3, np.int64)
     top = np.zeros((len(shape) + 1) * WORDS, np.uint64)
