@@ -11,6 +11,7 @@ import typer
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
 from fairbits.cli.measure import measure
+from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(measure)
+app.command()(search)
 app.command()(cases)
 app.add_typer(data_app, name="data")
 

@@ -9,23 +9,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.bars import histogram
 from fairbits.cli.people_text import people_text
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
     from fairbits.measure import Estimate, Measurement, Person
 
-_BAR = 40
-_MOST_BARS = 14
-
 
 def show(subject: Subject, found: Measurement, top: int) -> None:
     """Print the whole measurement, widest 80 columns where the labels allow it."""
     console = Console(highlight=False)
-    for block in (_headline(subject, found), _figures(found), _flips(found), _histogram(found)):
+    for block in (_headline(subject, found), _figures(found), _flips(found), histogram(found.histogram(), "people")):
         console.print(block)
         console.print()
     if top and found.evaluation.k.max() > 1:
+        console.print(Text("Whose score is lowest and highest, where twins differ", style="bold"))
         console.print(_stakes(found))
         console.print()
         console.print(_people(found.worst(top)))
@@ -77,25 +76,8 @@ def _flips(found: Measurement) -> Text:
     return text
 
 
-def _histogram(found: Measurement) -> Text:
-    counts = found.histogram()
-    most = max(counts)
-    width = -(-most // _MOST_BARS)
-    bars = {start: sum(counts.get(k, 0) for k in range(start, start + width)) for start in range(1, most + 1, width)}
-    tallest = max(bars.values())
-    text = Text("   k      people\n", style="bold")
-    for start, people in bars.items():
-        name = str(start) if width == 1 else f"{start}–{min(start + width - 1, most)}"
-        length = round(_BAR * people / tallest) or (1 if people else 0)
-        text.append(f"{name:>5}  {people:>9,}  ")
-        text.append("█" * length + "\n", style="cyan")
-    text.rstrip()
-    return text
-
-
 def _stakes(found: Measurement) -> Table:
-    table = Table(title="Whose score is lowest and highest, where twins differ", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.title_justify = "left"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("protected value")
     table.add_column("lowest", justify="right")
     table.add_column("highest", justify="right")

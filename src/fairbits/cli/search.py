@@ -1,0 +1,147 @@
+"""`fairbits search`: the worst people, found and kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fairbits.cli.options import Epsilon, Json, Protected, Threads, names_of, threads_of
+from fairbits.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairbits.data import Subject
+    from fairbits.search import Settings
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Number = Optional[int]  # noqa: UP045
+_Text = Optional[str]  # noqa: UP045
+_Place = Optional[Path]  # noqa: UP045
+
+DEFAULT_BUDGET = "60s"
+
+
+def search(
+    subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
+    strategy: Annotated[_Text, typer.Option(help="climb, dice or random.  [default: climb]")] = None,
+    budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
+    evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
+    cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same search.  [default: 0]")] = None,
+    out: Annotated[_Place, typer.Option(help="Folder of the run.  [default: runs/…]")] = None,
+    resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
+    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    on_data: Annotated[bool, typer.Option("--on-data", help="Only the real rows, all of them: exact.")] = False,
+    exhaustive: Annotated[
+        _Number, typer.Option(help="1: every change of one attribute of every real row: exact.", metavar="N")
+    ] = None,
+    option: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="An option of the strategy, e.g. local_moves=200; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    epsilon: Epsilon = None,
+    partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
+    protected: Protected = None,
+    threads: Threads = 0,
+    top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
+    as_json: Json = False,
+) -> None:
+    """Search for the people whose twins are treated most differently, and keep every case on disk."""
+    exact = _exact(on_data, exhaustive, strategy)
+    given: dict[str, Any] = {
+        "strategy": "exhaustive" if exact is not None else strategy,
+        "options": {"distance": exact} if exact is not None else _options(option),
+        "seed": seed,
+        "epsilon": epsilon,
+        "partition": partition,
+        "within": within,
+        "protected": None if protected is None else names_of(protected),
+    }
+    limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads))
+    from fairbits.cli.search_text import live, show
+    from fairbits.search import search_subject
+
+    with live(settings, shown=not as_json) as watch:
+        run = search_subject(loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch)
+    summary = run.summary or {}
+    if as_json:
+        print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
+    else:
+        show(run, top)
+    if run.status == "interrupted" and not as_json:
+        raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
+
+
+def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
+    """How far from real rows an exact search goes, if one was asked for."""
+    if not on_data and exhaustive is None:
+        return None
+    if strategy is not None or (on_data and exhaustive is not None):
+        raise OptionError("--strategy, --on-data and --exhaustive exclude each other; choose one.")
+    return 0 if on_data else exhaustive
+
+
+def _options(texts: list[str] | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for text in texts or []:
+        name, mark, value = text.partition("=")
+        try:
+            options[name.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            mark = ""
+        if not mark or isinstance(options.get(name.strip()), list | dict):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER, e.g. local_moves=200.")
+    return options
+
+
+def _settings(
+    subject: str | None,
+    resume: Path | None,
+    given: dict[str, Any],
+    limits: dict[str, Any],
+    threads: int | None,
+) -> tuple[Subject, Settings]:
+    """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
+    from fairbits.data import load_subject
+
+    kept: dict[str, Any] = {}
+    if resume is not None:
+        from fairbits.store import Run
+
+        kept = Run.open(resume).manifest
+    source = subject or kept.get("source")
+    if source is None:
+        raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
+    loaded = load_subject(source)
+    chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
+    names = chosen.pop("protected")
+    if names:
+        loaded = loaded.with_protected(names)
+    from fairbits.search import Settings
+
+    wanted = {name: value for name, value in chosen.items() if value is not None}
+    return loaded, Settings(budget=_budget(limits, kept.get("budget"), wanted), threads=threads, **wanted)
+
+
+def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Any:
+    from fairbits.search import Budget, seconds_of
+
+    given = {name: value for name, value in limits.items() if value is not None}
+    if "seconds" in given:
+        given["seconds"] = seconds_of(given["seconds"])
+    if not given and kept is not None:
+        given = kept
+    if not given and wanted.get("strategy") == "exhaustive":
+        given = {"seconds": 1e9}  # an exact search ends by itself
+    return Budget(**given or {"seconds": seconds_of(DEFAULT_BUDGET)})
+
+
+def _budget_ended(summary: dict[str, Any], settings: Settings) -> bool:
+    """Whether an exact search stopped because its budget, and not a person, ended it."""
+    budget = settings.budget
+    pairs = (("seconds", budget.seconds), ("evaluations", budget.evaluations), ("cases", budget.cases))
+    return any(limit is not None and summary.get(name, 0) >= limit for name, limit in pairs)
