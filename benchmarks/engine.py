@@ -1,8 +1,9 @@
 """How near the engine comes to the machine's own single-precision matrix product.
 
-The useful rate counts the multiply-adds after the first layer of the network as published (the first layer is a table,
-the softmax of two outputs is folded, and neither is counted), for whole `evaluate` calls. Both rates are measured
-in turns in one process, best of several, with the same number of threads. Prints a Markdown table.
+The useful rate counts two operations per multiply-add after the first layer of the network as it stands
+(nothing is counted for the first layer, activations, scores and classes; the last layer counts with both its
+outputs), for whole `evaluate` calls. Both rates are measured in turns in one process with the same number of
+threads: `best` compares the best of each, `median` is the median of the ratios of neighbours in time.
 
     python benchmarks/engine.py [--seconds 0.4] [--rounds 5]
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from fairbits.engine import Activation, Head, Plan, evaluate
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
-MULTIPLY_ADDS = sum(i * o for i, o in zip(WIDTHS, WIDTHS[1:], strict=False))
+MULTIPLY_ADDS = sum(i * o for i, o in pairwise(WIDTHS))
 SIZE = 2048
 
 
@@ -39,7 +41,7 @@ def make_plan(m: int, *, numeric: int, lookups: tuple[int, ...], seed: int = 0) 
         favourable=1,
         activations=np.full(len(WIDTHS) - 1, Activation.RELU),
         alphas=np.zeros(len(WIDTHS) - 1),
-        weights=np.concatenate([normal(i, o).ravel() for i, o in zip(WIDTHS, WIDTHS[1:], strict=False)]),
+        weights=np.concatenate([normal(i, o).ravel() for i, o in pairwise(WIDTHS)]),
         biases=normal(sum(WIDTHS[1:])) * 0.1,
         numeric_columns=np.arange(numeric),
         numeric_shifts=np.zeros(numeric),

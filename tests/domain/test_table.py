@@ -140,7 +140,7 @@ def test_a_target_of_many_numbers_is_a_regression() -> None:
 
 def test_inference_refuses_what_is_not_there() -> None:
     data = pa.table(ROWS)
-    with pytest.raises(TableError, match="target 'hird' is not in the table.*Did you mean 'hired'"):
+    with pytest.raises(TableError, match=r"target 'hird' is not in the table.*Did you mean 'hired'"):
         infer_schema(data, target="hird")
     with pytest.raises(TableError, match="protected attribute 'sx'"):
         infer_schema(data, protected=["sx"])

@@ -26,13 +26,14 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
-    from fairbits.audit import Audit
     from fairbits.cli.progress import progress_bar
     from fairbits.data import load_subject
 
     loaded = load_subject(subject)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
+    from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
+
     with progress_bar("measuring") as progress:
         found = Audit.of(loaded).measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress

@@ -38,7 +38,7 @@ def _document(subject: Subject) -> tomlkit.TOMLDocument:
     document.add("model", {"path": MODEL, "encoding": "codes" if _takes_codes(subject) else "one-hot"})
     for key, section in document_of_schema(subject.schema).items():
         document.add(key, section)
-    document["table"].add("path", TABLE)  # type: ignore[union-attr]
+    document["table"].add("path", TABLE)
     return document
 
 

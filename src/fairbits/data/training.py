@@ -2,7 +2,7 @@
 
 The paper trains 64-32-16-8-4-2, ReLU, softmax with Adam (learning rate 0.01, batches of 128) for 1000 epochs. So do we,
 but for at most 100 epochs or 20,000 updates (more only over-fits the small tables and takes hours on the large ones),
-and on standardised inputs. The scaling is folded into the first layer afterwards: the network itself takes the plain codes.
+and on standardised inputs. The scaling is folded into the first layer afterwards: the network takes the plain codes.
 """
 
 from __future__ import annotations
@@ -142,5 +142,6 @@ def accuracy(network: Network, encoding: Encoding, table: Table) -> float:
 
 def balanced_accuracy(network: Network, encoding: Encoding, table: Table) -> float:
     """The mean over the classes of the share decided right."""
-    right = network.labels(encoding.encode(table.codes)) == table.labels
-    return float(np.mean([right[table.labels == label].mean() for label in np.unique(table.labels)]))
+    labels = np.asarray(table.labels)
+    right = network.labels(encoding.encode(table.codes)) == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))

@@ -25,10 +25,13 @@ def read_arrow(path: str | Path, *, delimiter: str = ",") -> pa.Table:
     if file.stat().st_size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
-        return _read(file, delimiter)
+        table = _read(file, delimiter)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise TableError(f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}: {reason}") from None
+    if table.num_rows == 0:
+        raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
+    return table
 
 
 def _read(file: Path, delimiter: str) -> pa.Table:

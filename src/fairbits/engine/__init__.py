@@ -1,4 +1,4 @@
-"""The engine: fused kernels that score all twins of a person and measure them, thousands of people at a time."""
+"""The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
 from fairbits.engine.lowering import plan_of

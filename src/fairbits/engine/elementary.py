@@ -4,11 +4,15 @@ Everything rests on one exponential, so that a smooth activation costs a polynom
 (which would be one call per person, and not the same bits on every machine).
 """
 
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise, load, splat, store
+from fairbits.engine.memory import load, splat, store
+from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise
 
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
 
@@ -20,8 +24,8 @@ LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
 # The polynomial for e**r, |r| <= log(2) / 2, of Cephes' expf (S. L. Moshier, "Methods and Programs for
 # Mathematical Functions", 1989), highest power first.
 EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
-# erfc(u) = exp(-u*u) * t * polynomial(t), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one term
-# longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
+# erfc(u) = exp(-u*u) * t * polynomial(t), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one
+# term longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
 ERFC_SCALE = 0.4
 ERFC = (-0.2002598884, 0.7091499596, -0.3709122098, 0.468277612, 0.1618221857, 0.2319223132)
 SQRT_HALF = 0.70710678118654752
@@ -72,12 +76,13 @@ def _elu(x: Vector, alpha: Vector) -> Vector:
     return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
 
 
-exp, sigmoid, tanh, gelu, gelu_tanh, elu = map(lanewise, (_exp, _sigmoid, _tanh, _gelu, _gelu_tanh, _elu))
+exp, sigmoid, tanh = lanewise(_exp), lanewise(_sigmoid), lanewise(_tanh)
+gelu, gelu_tanh, elu = lanewise(_gelu), lanewise(_gelu_tanh), lanewise(_elu)
 
 
 @inlined
-def activate(values, start, count, activation, alpha):  # type: ignore[no-untyped-def]
-    """Apply a smooth activation in place to `count` neurons of a tile; the others are done as layers are stored."""
+def activate(values, start, count, activation, alpha):
+    """Apply a smooth activation in place to `count` neurons of a tile."""
     for neuron in range(count):
         at = start + neuron * PEOPLE
         x = load(values, at)

@@ -20,20 +20,20 @@ from fairbits.engine.partition import classes_chunk, entropy_terms, last_bin
 from fairbits.engine.plan import Head, Plan
 from fairbits.engine.program import scratch
 from fairbits.engine.simd import PEOPLE
-from fairbits.errors import OptionError, TableError
+from fairbits.errors import FairbitsError, OptionError, TableError
 
 Partition = Literal["constrained", "grid"]
 
 CHUNK = 5e7
-"""Multiply-adds in a chunk: about a millisecond, against some ten microseconds to hand it out."""
+"""Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """Figures per person: arrays with one entry each, for people with m twins.
 
-    `favourable` is the number of twins that get the favourable decision: a score of at least 0.5; with three or
-    more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
+    `favourable` is the number of twins that get the favourable decision: a score of at least 0.5; with three
+    or more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
     """
 
     k: NDArray[np.int32]
@@ -60,12 +60,24 @@ class Evaluation:
         """Whose twins do not all get the same decision."""
         return (self.favourable > 0) & (self.favourable < self.m)
 
+    def rows(self, chosen: NDArray[Any]) -> Evaluation:
+        """The figures of some of the people."""
+        arrays = {name: getattr(self, name)[chosen] for name in _ARRAYS}
+        return Evaluation(**arrays, m=self.m)
+
+    def updated(self, chosen: NDArray[np.bool_], newer: Evaluation) -> Evaluation:
+        """These figures, with those of the chosen people replaced by newer ones."""
+        arrays = {name: np.where(chosen, getattr(newer, name), getattr(self, name)) for name in _ARRAYS}
+        return Evaluation(**arrays, m=self.m)
+
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
         """Several batches as one."""
-        names = [field.name for field in fields(cls) if field.name != "m"]
-        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names}
+        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _ARRAYS}
         return cls(**joined, m=pieces[0].m)
+
+
+_ARRAYS = tuple(field.name for field in fields(Evaluation) if field.name != "m")
 
 
 class _Figures(NamedTuple):
@@ -91,13 +103,18 @@ class _Ruler(NamedTuple):
 
 
 def evaluate(
-    plan: Plan, codes: NDArray[np.float64], *, epsilon: float, partition: Partition, threads: int | None = None
+    plan: Plan,
+    codes: NDArray[np.float64],
+    *,
+    epsilon: float,
+    partition: Partition,
+    threads: int | None = None,
 ) -> Evaluation:
     """Score all twins of every person (a row of codes) and measure them, without keeping the scores."""
     bounded = plan.head is not Head.LINEAR
     figures = _figures(len(codes))
     ruler = _ruler(plan.m, epsilon, partition, bounded)
-    _run(plan, codes, ruler, figures, np.empty((0, 0), np.float32), threads)
+    _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
     return Evaluation(**figures._asdict(), m=plan.m)
 
 
@@ -105,7 +122,7 @@ def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None
     """The scores of all twins of every person: an (n, m) array."""
     ready = np.empty((len(codes), plan.m), np.float32)
     ruler = _Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
-    _run(plan, codes, ruler, _figures(0), ready, threads)
+    _run(plan, codes, ruler=ruler, figures=_figures(0), ready=ready, threads=threads)
     return ready
 
 
@@ -152,7 +169,7 @@ def _ruler(m: int, epsilon: float, partition: str, bounded: bool) -> _Ruler:
 
 
 def _writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Kernels are compiled once, for contiguous writeable arrays; anything else is copied, a chunk at a time."""
+    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
     return np.require(array, requirements=["C", "A", "W"])
 
 
@@ -165,6 +182,7 @@ def _whole_tiles(codes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _run(
     plan: Plan,
     codes: NDArray[np.float64],
+    *,
     ruler: _Ruler,
     figures: _Figures,
     ready: NDArray[np.float32],
@@ -204,10 +222,11 @@ def _spread(run: Callable[[int, int], None], n: int, work: int, threads: int | N
 
 def _complain(plan: Plan, codes: NDArray[np.float64], first: int) -> None:
     """The kernel met a code it has no use for, in one of these rows: say which."""
-    for column in plan.numeric_columns:
-        for row in np.flatnonzero(~np.isfinite(codes[:, column])):
+    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
+        values = codes[:, column]
+        for row in np.flatnonzero(~(np.abs(values - shift) <= np.finfo(np.float32).max)):
             raise TableError(
-                f"codes must be finite, but row {first + row}, column {column} holds {codes[row, column]}."
+                f"codes must be finite as float32, but row {first + row}, column {column} holds {values[row]}."
             )
     for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
         values = codes[:, column]
@@ -217,4 +236,4 @@ def _complain(plan: Plan, codes: NDArray[np.float64], first: int) -> None:
                 f"codes of column {column} must be whole numbers within {low}..{low + size - 1}, "
                 f"but row {first + row} holds {values[row]}."
             )
-    raise TableError(f"codes from row {first} on are too large for float32.")
+    raise FairbitsError(f"the kernel refused a code in the tile at row {first}, but every code looks fine.")

@@ -5,11 +5,16 @@ cache levels. A twin costs one addition per first-layer neuron, then the small l
 the lanes are full, because people fill them and not twins.
 """
 
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
 from __future__ import annotations
 
 import numpy as np
 
 from fairbits.engine.elementary import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
 from fairbits.engine.partition import sweep, to_bins
 from fairbits.engine.simd import (
     PEOPLE,
@@ -20,26 +25,21 @@ from fairbits.engine.simd import (
     distance,
     div,
     fma,
-    gather,
     if_greater,
     inlined,
-    load,
-    lowest,
+    merged,
     minimum,
-    splat,
-    splat_at,
-    store,
     sub,
-    transpose,
 )
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)
 TINY = np.float32(1e-30)
+LINE = 8  # float64 numbers in a cache line
 
 
 @inlined
-def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):  # type: ignore[no-untyped-def]
+def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
     """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop."""
     below = splat(slope)
     output = 0
@@ -77,8 +77,8 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
         output += 1
 
 
-@inlined
-def read_codes(program, codes, first, tile):  # type: ignore[no-untyped-def]
+@merged
+def read_codes(program, codes, first, tile):
     """Put code - shift of every attribute into the tile; says whether all of them can be used.
 
     A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
@@ -101,8 +101,15 @@ def read_codes(program, codes, first, tile):  # type: ignore[no-untyped-def]
     return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
 
 
-@inlined
-def add_lookups(program, tile, h):  # type: ignore[no-untyped-def]
+@merged
+def table_row(program, tile, table, person, stride, neuron):
+    """24 neurons of a person's row of a merged table. Unsigned, so that Numba does not test for -1."""
+    row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+    return load(program.tables, row * stride + neuron)
+
+
+@merged
+def add_lookups(program, tile, h):
     """Add the table rows to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
@@ -111,19 +118,21 @@ def add_lookups(program, tile, h):  # type: ignore[no-untyped-def]
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
         for person in range(PEOPLE):
-            total = splat(ZERO)
-            for table in range(tables):
-                row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
-                total = add(total, load(program.tables, row * stride + neuron))
-            store(tile, program.square + person * PEOPLE, total)
+            even, odd = splat(ZERO), splat(ZERO)
+            for table in range(0, tables - 1, 2):
+                even = add(even, table_row(program, tile, table, person, stride, neuron))
+                odd = add(odd, table_row(program, tile, table + 1, person, stride, neuron))
+            if tables % 2 == 1:
+                even = add(even, table_row(program, tile, tables - 1, person, stride, neuron))
+            store(tile, program.square + person * PEOPLE, add(even, odd))
         transpose(tile, program.square)
         for j in range(neuron, min(neuron + PEOPLE, h)):
             at = program.base + j * PEOPLE
             store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
 
 
-@inlined
-def score_twins(program, tile, m):  # type: ignore[no-untyped-def]
+@merged
+def score_twins(program, tile, m):
     """Run every twin of the tile's people through the network; gives how many get the favourable decision."""
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
     favourable = splat(ZERO)
@@ -162,8 +171,8 @@ def score_twins(program, tile, m):  # type: ignore[no-untyped-def]
     return favourable
 
 
-@inlined
-def extremes(tile, scores, m, favourable, first, people, figures):  # type: ignore[no-untyped-def]
+@merged
+def extremes(tile, scores, m, favourable, first, people, figures):
     """Write the lowest and highest score of each person, the first twin that has it, and the decisions."""
     low, high = splat(INFINITY), splat(-INFINITY)
     low_twin, high_twin = splat(ZERO), splat(ZERO)
@@ -189,7 +198,7 @@ def extremes(tile, scores, m, favourable, first, people, figures):  # type: igno
 
 
 @compiled
-def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):  # type: ignore[no-untyped-def]
+def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
 
     `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
@@ -201,8 +210,21 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):  # type
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
+        for ahead in range(0, PEOPLE * codes.shape[1], LINE):
+            prefetch(codes, (first + PEOPLE) * codes.shape[1] + ahead)
         inputs = program.columns.size - program.lookup_sizes.size
-        dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+        dense(
+            tile,
+            program.numeric,
+            program.base,
+            program.numeric_slopes,
+            zero,
+            program.bias,
+            zero,
+            inputs,
+            h,
+            ONE,
+        )
         if program.table_starts.size > 0:
             add_lookups(program, tile, h)
         favourable = score_twins(program, tile, m)

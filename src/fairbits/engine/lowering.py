@@ -35,7 +35,9 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins) -> Plan:
         lookup_columns=np.array(lookup, dtype=np.int64),
         lookup_lows=np.array([layer.tables[i][0] for i in lookup], dtype=np.int64),
         lookup_offsets=np.cumsum([0, *sizes[:-1]]) if sizes else np.empty(0, np.int64),
-        lookup_tables=np.concatenate([layer.tables[i][1] for i in lookup]) if lookup else np.empty((0, width)),
+        lookup_tables=np.concatenate([layer.tables[i][1] for i in lookup])
+        if lookup
+        else np.empty((0, width), np.float32),
     )
 
 

@@ -1,29 +1,20 @@
 """How many classes the twins' scores of each person of a tile fall into, without sorting them.
 
 Sorting is a scalar affair. Sweeping is not: with `opened` the lowest score of the current class, one pass
-over the twins finds both how many scores the classes cover so far and the score that opens the next class, for
-all people of the tile at once. There are as many passes as the person with the most classes needs.
+over the twins finds both how many scores the classes cover so far and the score that opens the next class,
+for all people of the tile at once. There are as many passes as the person with the most classes needs.
 """
+
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 from __future__ import annotations
 
 import numpy as np
 
-from fairbits.engine.simd import (
-    PEOPLE,
-    add,
-    compiled,
-    div,
-    floor,
-    if_greater,
-    inlined,
-    load,
-    lowest,
-    minimum,
-    splat,
-    store,
-    sub,
-)
+from fairbits.engine.memory import load, lowest, splat, store
+from fairbits.engine.simd import PEOPLE, add, compiled, div, floor, if_greater, merged, minimum, sub
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 INFINITY = np.float32(np.inf)
@@ -40,8 +31,8 @@ def last_bin(epsilon: float, bounded: bool) -> np.float32:
     return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
 
 
-@inlined
-def to_bins(scores, start, m, epsilon, last):  # type: ignore[no-untyped-def]
+@merged
+def to_bins(scores, start, m, epsilon, last):
     """Replace scores by the number of their bin of width epsilon, counted from zero."""
     for twin in range(m):
         at = start + twin * PEOPLE
@@ -49,8 +40,8 @@ def to_bins(scores, start, m, epsilon, last):  # type: ignore[no-untyped-def]
         store(scores, at, minimum(bins, splat(last)))
 
 
-@inlined
-def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):  # type: ignore[no-untyped-def]
+@merged
+def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
     """Write k and Q1 of the tile's `people`, from row `first` on.
 
     Two scores are in different classes when ``score - opened > epsilon`` in float32; `scores` may be bins.
@@ -89,7 +80,7 @@ def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):  #
 
 
 @compiled
-def classes_chunk(ready, scratch, start, ruler, figures):  # type: ignore[no-untyped-def]
+def classes_chunk(ready, scratch, start, ruler, figures):
     """k and Q1 of every row of a ready (n, m) array of scores, to row `start` on."""
     n, m = ready.shape
     tile = scratch.tile

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,13 @@ class Head(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A network, its encoding and the twins of a person, as arrays. Arrays are converted, then must not change.
+    """A network, its encoding and the twins of a person, as arrays.
+
+    Arrays are converted and copied for the kernels when the plan is made; changing them later has no effect.
 
     Shapes: h is the width of the first layer, a the number of numeric and c of categorical non-protected
-    attributes, m the number of twins. `widths` is (h, ..., outputs); with a single entry the first layer is also
-    the last. `activations` and `alphas` have one entry per hidden layer, that is len(widths) - 1.
+    attributes, m the number of twins. `widths` is (h, ..., outputs); with a single entry the first layer is
+    also the last. `activations` and `alphas` have one entry per hidden layer, that is len(widths) - 1.
     """
 
     bias: Floats  # (h,)
@@ -113,7 +116,7 @@ def _check_shapes(plan: Plan) -> None:
     h, a, c = widths[0], plan.numeric_columns.size, plan.lookup_columns.size
     if plan.twins.ndim != 2 or plan.twins.shape[0] < 1:
         raise ModelError(f"the plan's twins must have shape (m, {h}) with m >= 1, but got {plan.twins.shape}.")
-    macs = sum(i * o for i, o in zip(widths, widths[1:], strict=False))
+    macs = sum(i * o for i, o in pairwise(widths))
     expected: dict[str, tuple[int, ...]] = {
         "bias": (h,),
         "twins": (plan.m, h),
@@ -132,6 +135,9 @@ def _check_shapes(plan: Plan) -> None:
         raise ModelError(f"the plan's lookup_tables must have {h} columns, but got {plan.lookup_tables.shape}.")
     if c and (plan.lookup_offsets[0] != 0 or plan.lookup_sizes.min() < 1):
         raise ModelError("the plan's lookup_offsets must start at 0 and increase, within the rows of lookup_tables.")
+    for name in ("numeric_columns", "lookup_columns"):
+        if getattr(plan, name).min(initial=0) < 0:
+            raise ModelError(f"the plan's {name} must be 0 or more, but got {getattr(plan, name).tolist()}.")
     if plan.activations.size and not set(plan.activations.tolist()) <= set(Activation):
         raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
     _check_head(plan, widths[-1])

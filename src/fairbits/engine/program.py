@@ -1,7 +1,7 @@
 """A plan made ready for the kernels: the head folded into the last layer, small tables merged, rows padded.
 
-- Softmax over logits l is 1 / (1 + sum of exp(l_j - l_f) over the others), so the last layer may as well compute the
-  margins l_f - l_j: one output less, and for two classes the same code as a sigmoid head.
+- Softmax over logits l is 1 / (1 + sum of exp(l_j - l_f) over the others), so the last layer may as well
+  compute the margins l_f - l_j: one output less, and for two classes the same code as a sigmoid head.
 - Tables of attributes with few values are merged into one with a row per combination of values: 41 lookups
   become a dozen, as long as the tables stay in the second-level cache.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from fairbits.engine.plan import Plan
 
 TABLE_BYTES = 128 * 1024
-"""Merged tables may grow to this size: they share the second-level cache (512 KiB and up) with the weights."""
+"""Merged tables may grow to this size: they share the second-level cache with the weights."""
 
 Array = NDArray[Any]
 
 
 class Program(NamedTuple):
-    """What a kernel gets. Numba takes named tuples apart by itself; every array is flat, contiguous, writeable."""
+    """What a kernel gets; Numba takes named tuples apart. Arrays are flat, contiguous, writeable."""
 
     bias: Array
     twins: Array
@@ -75,7 +75,7 @@ def scratch(size: int) -> Scratch:
 
 
 def _flat(array: Array, kind: type) -> Array:
-    """A flat copy: kernels are compiled for writeable arrays only, and a copy cannot be changed behind our back."""
+    """A flat copy: kernels are compiled for writeable arrays, and a copy is not changed behind our back."""
     return np.array(array, dtype=kind).ravel()
 
 
@@ -146,12 +146,11 @@ def _lower_lookups(plan: Plan, tables: Array, h: int) -> dict[str, Array]:
 
 
 def _lower_activations(plan: Plan) -> dict[str, Array]:
-    """Identity, ReLU and leaky ReLU differ in their slope below zero only, and are done as a layer is stored."""
-    piecewise = {IDENTITY: lambda _alpha: 1.0, RELU: lambda _alpha: 0.0, LEAKY_RELU: lambda alpha: alpha}
+    """Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it."""
     pairs = [*zip(plan.activations.tolist(), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
-    curves = [code if code not in piecewise else IDENTITY for code, _ in pairs]
-    slopes = [piecewise[code](alpha) if code in piecewise else 1.0 for code, alpha in pairs]
-    alphas = [alpha if code not in piecewise else 0.0 for code, alpha in pairs]
+    curves = [code if code > LEAKY_RELU else IDENTITY for code, _ in pairs]
+    slopes = [{RELU: 0.0, LEAKY_RELU: alpha}.get(code, 1.0) for code, alpha in pairs]
+    alphas = [alpha for _, alpha in pairs]
     return {"curves": np.array(curves), "slopes": np.array(slopes), "alphas": np.array(alphas)}
 
 
@@ -160,8 +159,8 @@ def round_up(count: int) -> int:
     return -(-count // PEOPLE) * PEOPLE
 
 
-def _layout(widths: Array, numeric: int, tables: int, m: int) -> dict[str, int]:
-    """Places in a tile's buffer: two layers, the first pre-activation, a square to turn over, inputs, table rows, scores."""
+def _layout(widths: Array, numeric: int, tables: int, m: int) -> dict[str, Any]:
+    """Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to turn over."""
     # A few spare rows, because the figures of a tile are collected at the start of its buffer.
     rows = {"near": int(widths.max()) + 4, "far": int(widths.max()) + 4, "base": round_up(int(widths[0]))}
     rows |= {"square": PEOPLE, "numeric": numeric, "rows": tables, "scores": m, "size": 0}
@@ -181,6 +180,6 @@ def lower(plan: Plan) -> Program:
     arrays |= _lower_activations(plan)
     whole = ("widths", "curves", "columns", "table_members")
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
-    flat = {name: _flat(array, kinds.get(name, np.float32)) for name, array in arrays.items()}
-    layout = _layout(flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m)
+    flat: dict[str, Any] = {name: _flat(array, kinds.get(name, np.float32)) for name, array in arrays.items()}
+    layout: dict[str, Any] = _layout(flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m)
     return Program(**flat, linear=plan.head.name == "LINEAR", **layout)

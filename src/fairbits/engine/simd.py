@@ -1,8 +1,9 @@
 """People in SIMD lanes: a Numba type that holds one float32 figure of each person of a tile.
 
 Numba has no vector type, and LLVM's own vectoriser does not keep a tile of accumulators in registers. So a
-tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are written
-as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers, six NEON ones).
+tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are
+written as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers,
+six NEON ones).
 
 A lane never looks at its neighbours (except in `lowest`, which only says when a loop may end), so a
 person's figures do not depend on who shares the tile. No operation may be reassociated: same bits every time.
@@ -11,7 +12,7 @@ person's figures do not depend on who shares the tile. No operation may be reass
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from llvmlite import ir
@@ -22,35 +23,48 @@ from numba.core.extending import intrinsic, models, register_model
 WIDTH = 8
 VECTORS = 3
 PEOPLE = WIDTH * VECTORS
-"""Persons in a tile. Four outputs x three vectors make 12 accumulators: with their operands they just fit into
-the 16 vector registers of AVX2, and they are enough to keep two fused multiply-add units busy."""
+"""Persons in a tile. Four outputs x three vectors make 12 accumulators: with their operands they just fit
+into the 16 vector registers of AVX2, and they are enough to keep two fused multiply-add units busy."""
 
 FLOAT = ir.FloatType()
 VECTOR = ir.VectorType(FLOAT, WIDTH)
 INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
 TILE = ir.ArrayType(VECTOR, VECTORS)
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def compiled(function: Function) -> Function:
+def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
     Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
-    change to this file, touch the files of the kernels (installing a release does that by itself).
+    change to another file of the engine, touch `kernels.py` and `partition.py`, or remove `__pycache__`.
     """
-    result: Function = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-    return result
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
+        return numba.njit(**options)(function)
 
 
-def inlined(function: Function) -> Function:
-    """Compile into every caller: arrays cross a call boundary as seven arguments each, too dear in a hot loop.
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile into every caller: an array crosses a call boundary as seven arguments, too dear in a hot loop.
 
-    Such a function is never called from Python, and building what that would take is half of its compile time.
+    Such a function is never called from Python, and need not be compiled for that.
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-    result: Function = numba.njit(nogil=True, forceinline=True, **options)(function)
-    return result
+    return numba.njit(nogil=True, forceinline=True, **options)(function)
+
+
+def merged(function: Callable[..., Any]) -> Any:
+    """Put into its caller before that is compiled: a part of a kernel that has a name of its own, no cost.
+
+    For functions that a kernel calls once; the others are `inlined`, which compiles them only once.
+    """
+    return numba.njit(nogil=True, inline="always", error_model="numpy")(function)
+
+
+def primitive(typer: Callable[..., Any]) -> Any:
+    """Make a function that emits LLVM code callable from kernels."""
+    return intrinsic(typer)
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -63,7 +77,7 @@ class LanesType(types.Type):  # type: ignore[misc]
 lanes = LanesType()
 
 
-@register_model(LanesType)  # type: ignore[misc]
+@register_model(LanesType)
 class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     """How a `Lanes` value is laid out: an array of vectors, which LLVM takes apart into registers."""
 
@@ -165,7 +179,7 @@ def lanewise(formula: Callable[..., Vector]) -> Any:
     }
     typer = typers[count]
     typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
-    return intrinsic(typer)
+    return primitive(typer)
 
 
 add = lanewise(lambda x, y: x + y)
@@ -180,153 +194,3 @@ minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
-
-
-def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.gep(data, [index])
-
-
-@intrinsic  # type: ignore[misc]
-def load(_typing: Any, array: Any, index: Any) -> Any:
-    """The tile that starts at `index` of a flat float32 array. The index is not checked."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values)
-        start = builder.bitcast(start, VECTOR.as_pointer())
-        tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(VECTORS):
-            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
-            tile = builder.insert_value(tile, builder.load(place, align=4), part)
-        return tile
-
-    return lanes(array, types.intp), codegen
-
-
-@intrinsic  # type: ignore[misc]
-def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write a tile to `index` of a flat float32 array. The index is not checked."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values[:2])
-        start = builder.bitcast(start, VECTOR.as_pointer())
-        for part in range(VECTORS):
-            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
-            builder.store(builder.extract_value(values[2], part), place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, lanes), codegen
-
-
-@intrinsic  # type: ignore[misc]
-def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
-    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then. Not checked."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        array, index, stride, shift = values
-        place = _pointer(context, builder, signature.args[0], array, index)
-        doubles = ir.VectorType(ir.DoubleType(), WIDTH)
-        tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(VECTORS):
-            column = ir.Constant(doubles, ir.Undefined)
-            for lane in range(WIDTH):
-                column = builder.insert_element(column, builder.load(place), ir.Constant(ir.IntType(32), lane))
-                place = builder.gep(place, [stride])
-            shifts = _broadcast(builder, shift, doubles)
-            tile = builder.insert_value(tile, builder.fptrunc(builder.fsub(column, shifts), VECTOR), part)
-        return tile
-
-    return lanes(codes, types.intp, types.intp, types.float64), codegen
-
-
-def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType = VECTOR) -> ir.Value:
-    nothing = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(INTEGERS, [0] * WIDTH))
-
-
-def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
-    tile = ir.Constant(TILE, ir.Undefined)
-    vector = _broadcast(builder, scalar)
-    for part in range(VECTORS):
-        tile = builder.insert_value(tile, vector, part)
-    return tile
-
-
-@intrinsic  # type: ignore[misc]
-def splat(_typing: Any, _number: Any) -> Any:
-    """The same number for every person."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        return _everywhere(builder, values[0])
-
-    return lanes(types.float32), codegen
-
-
-@intrinsic  # type: ignore[misc]
-def splat_at(_typing: Any, array: Any, index: Any) -> Any:
-    """The number at `index` of a flat float32 array, for every person. The index is not checked."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
-
-    return lanes(array, types.intp), codegen
-
-
-@intrinsic  # type: ignore[misc]
-def lowest(_typing: Any, _value: Any) -> Any:
-    """The smallest figure among the people of the tile, as a scalar."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        least = builder.extract_value(values[0], 0)
-        for part in range(1, VECTORS):
-            other = builder.extract_value(values[0], part)
-            least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
-        scalars = [builder.extract_element(least, ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
-        result = scalars[0]
-        for scalar in scalars[1:]:
-            result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
-        return result
-
-    return types.float32(lanes), codegen
-
-
-def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
-    """Transpose an 8 x 8 square in registers: interleave pairs, then fours, then halves."""
-    low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
-    left, right = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
-    top, bottom = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
-
-    def mix(one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
-        return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
-
-    pairs = [mix(rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in (low, high)]
-    fours = [mix(pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in (left, right)]
-    return [mix(fours[i], fours[i + 4], order) for order in (top, bottom) for i in (0, 1, 2, 3)]
-
-
-@intrinsic  # type: ignore[misc]
-def transpose(_typing: Any, array: Any, index: Any) -> Any:
-    """Turn over, in place, the square of 24 tiles that starts at `index` of a flat float32 array."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values)
-
-        def places(row: int, column: int) -> list[ir.Value]:
-            offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
-            pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
-            return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
-
-        for row in range(VECTORS):
-            for column in range(row, VECTORS):
-                here, there = places(row, column), places(column, row)
-                turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
-                mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
-                for place, vector in zip(there, turned, strict=True):
-                    builder.store(vector, place, align=4)
-                if row != column:
-                    for place, vector in zip(here, mirror, strict=True):
-                        builder.store(vector, place, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), codegen

@@ -61,7 +61,7 @@ def class_masses(members: Members, weights: Floats) -> Floats:
     classes = int(members.max()) + 1
     flat = members + classes * np.arange(n)[:, None]
     shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
-    return shares.reshape(n, classes)
+    return shares.reshape(n, classes).astype(np.float64)
 
 
 def renyi(masses: Floats, order: float) -> Floats:

@@ -14,7 +14,7 @@ from fairbits.engine import Evaluation, Plan, evaluate, plan_of, scores
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, qid
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import Model, Network
+from fairbits.models import HasGradients, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -84,6 +84,18 @@ class Evaluator:
             flat = block.reshape(-1, block.shape[-1])
             result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.m)
         return result
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the model can tell which way its scores go."""
+        return isinstance(self.model, HasGradients)
+
+    def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+        """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
+        require(self.model, HasGradients, "this search")
+        rows = codes.copy()
+        rows[:, self.twins.columns] = self.twins.values[twins]
+        return self.encoding.pull_back(self.model.gradients(self.encoding.encode(rows)), rows)  # type: ignore[attr-defined]
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self._plan is not None:

@@ -1,0 +1,1 @@
+"""The search for the people whose twins are treated most differently."""

@@ -1,0 +1,152 @@
+"""`dice`: the paper's two-phase search, batched.
+
+Monjezi, Trivedi, Tan, Tizpaz-Niari, "Information-Theoretic Testing and Debugging of Fairness Defects in Deep Neural
+Networks", ICSE 2023, Algorithm 1. Where we differ from its public code, and why:
+
+* thousands of seeds and chains advance together instead of one individual at a time: nothing in the algorithm forbids it;
+* the gradient is that of the logit margin, not of the loss: same signs, but it does not fade to zero where the network
+  is certain; where it is zero all the same (dead ReLUs), one random attribute moves, as in the paper;
+* a hop is one evaluation: the inner L-BFGS-B of SciPy's basin hopping re-evaluates the same integer point 13 times of 14.
+  Real attributes, where an inner step can do something, take one gradient step towards a wider span with each hop;
+* the pair of twins is drawn without replacement and afresh each time;
+* at a bound a step is turned round instead of clipped away, and categories are moved as wholes: no impossible people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain.attribute import Codes
+from fairbits.engine import Evaluation
+from fairbits.errors import OptionError
+from fairbits.measure.partition import assign, grid_bins
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Indices, Problem
+from fairbits.search.strategy import Strategy, population
+
+#: An attribute's gradient counts as at least this share of the mean one, lest a dead attribute take every hop.
+FLOOR = 0.01
+
+
+@dataclass(frozen=True)
+class Dice(Strategy):
+    """The paper's parameters under the paper's defaults."""
+
+    seeds: int | None = None  # how many advance together; None: by the number of twins
+    global_moves: int = 10
+    local_moves: int = 1000
+    global_step: float = 1.0
+    local_step: float = 1.0
+
+    name: ClassVar[str] = "dice"
+    needs_gradients: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for option in ("global_moves", "global_step", "local_step"):
+            if not getattr(self, option) > 0:
+                raise OptionError(f"{option} is {getattr(self, option)}; it must be larger than 0.")
+        if self.local_moves < 0 or (self.seeds is not None and self.seeds < 1):
+            raise OptionError("local_moves must be 0 or more and seeds 1 or more.")
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Some seeds through the global phase, each with its local phases."""
+        problem = oracle.problem
+        rows = problem.pick_rows(rng, self.seeds or population(oracle.evaluator.m))
+        anchors = problem.rows[rows]
+        people = anchors.copy()
+        numbers, figures = oracle.open_seeds(rows)
+        best_k, best_span = np.full(len(rows), -1), np.full(len(rows), -1.0)
+        for move in range(self.global_moves):
+            if move:
+                figures = oracle.ask(people, seeds=numbers, origin="global")
+            better = (figures.k > best_k) | ((figures.k == best_k) & (figures.span > best_span))
+            best_k = np.where(better, figures.k, best_k)
+            best_span = np.where(better, figures.span, best_span)
+            direction = self._direction(oracle, people, rng)
+            if better.any():
+                self._local(oracle, people[better], anchors[better], numbers[better], figures.rows(better), rng)
+            people = problem.limit(self._moved(problem, people, direction), anchors, rng)
+
+    def _direction(self, oracle: Oracle, people: Codes, rng: np.random.Generator) -> Codes:
+        """Signs on which the gradients of two twins in the largest class agree; never zero everywhere."""
+        scores = oracle.scores(people)
+        members = assign(scores, oracle.evaluator.epsilon, oracle.evaluator.partition)
+        one, other = two_of_largest(members, rng)
+        first, second = np.sign(oracle.gradients(people, one)), np.sign(oracle.gradients(people, other))
+        direction = np.where(first == second, first, 0.0)
+        still = np.flatnonzero(~direction.any(axis=1))
+        direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
+        return direction
+
+    def _moved(self, problem: Problem, people: Codes, direction: Codes) -> Codes:
+        moved = people.copy()
+        steps = self.global_step * direction * problem.stride
+        moved[:, problem.free] = np.clip(people[:, problem.free] + steps, problem.low, problem.high)
+        return moved
+
+    def _local(
+        self,
+        oracle: Oracle,
+        people: Codes,
+        anchors: Codes,
+        seeds: Indices,
+        figures: Evaluation,
+        rng: np.random.Generator,
+    ) -> None:
+        """Basin hopping from these people: one attribute a hop, Metropolis acceptance at temperature 1."""
+        problem = oracle.problem
+        current, score = people.copy(), self._spread(oracle, figures)
+        weights, wider = hop_plan(oracle, current, figures)
+        for _ in range(self.local_moves):
+            hopped = current.copy()
+            hopped[:, problem.free] = np.clip(current[:, problem.free] + wider, problem.low, problem.high)
+            signs = rng.choice([-1.0, 1.0], len(current))
+            hopped = problem.step(hopped, draw(weights, rng), self.local_step * signs)
+            hopped = problem.limit(hopped, anchors, rng)
+            found = oracle.ask(hopped, seeds=seeds, origin="local")
+            reached = self._spread(oracle, found)
+            accepted = rng.random(len(current)) < np.exp(np.minimum(reached - score, 0.0))
+            current[accepted], score[accepted] = hopped[accepted], reached[accepted]
+            weights[accepted], wider[accepted] = hop_plan(oracle, hopped[accepted], found.rows(accepted))
+
+    def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
+        """Δ: how many classes lie between the lowest and the highest score."""
+        if oracle.evaluator.partition == "constrained":
+            return figures.k - 1.0
+        ends = grid_bins(np.column_stack([figures.low, figures.high]), oracle.evaluator.epsilon)
+        return (ends[:, 1] - ends[:, 0]).astype(np.float64)
+
+
+def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+    """From the gradients at the lowest and the highest twin: each free attribute's chance to be the one that hops
+    (inverse to the summed slopes: small slopes stay near), and the step of the real ones towards a wider span.
+    """
+    low, high = oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
+    slope = np.abs(low) + np.abs(high)
+    mean = slope.mean(axis=1, keepdims=True)
+    weights = 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
+    problem = oracle.problem
+    return weights, np.where(problem.discrete, 0.0, np.sign(high - low) * problem.stride)
+
+
+def draw(weights: Codes, rng: np.random.Generator) -> Indices:
+    """One column of each row, with probability proportional to its weight."""
+    heights = np.cumsum(weights, axis=1)
+    return (heights < rng.random((len(weights), 1)) * heights[:, -1:]).sum(axis=1)
+
+
+def two_of_largest(members: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Two different twins of each person's largest class (the same one twice where it has only one)."""
+    n, m = members.shape
+    classes = int(members.max()) + 1
+    sizes = np.bincount((members + classes * np.arange(n)[:, None]).ravel(), minlength=n * classes).reshape(n, classes)
+    inside = members == sizes.argmax(axis=1)[:, None]
+    keys = np.where(inside, rng.random((n, m)), 2.0)
+    order = np.argsort(keys, axis=1)
+    one = order[:, 0]
+    other = np.where(inside.sum(axis=1) > 1, order[:, min(1, m - 1)], one)
+    return one, other

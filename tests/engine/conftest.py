@@ -1,0 +1,8 @@
+"""Puts the reference beside the tests on the path, whatever the import mode."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
