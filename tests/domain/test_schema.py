@@ -88,3 +88,10 @@ def test_subject_files_keep_every_schema(name: str, labels: list[str], classes: 
 def test_slips_in_a_subject_file_are_named(attributes: dict, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
         schema_of_document({"attributes": attributes})
+
+
+def test_the_step_of_a_real_attribute_survives_a_file() -> None:
+    from fairbits.domain.toml import document_of_schema, schema_of_document
+
+    schema = Schema((Attribute(name="x", kind="real", low=0, high=5, step=1),))
+    assert schema_of_document(document_of_schema(schema).unwrap()) == schema

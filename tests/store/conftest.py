@@ -78,7 +78,9 @@ def odd_schema() -> Schema:
     """Names that are taken, names that need quotes, labels that want to be markup, SQL or formulas."""
     return Schema(
         attributes=(
-            Attribute(name="sex", kind="category", labels=("Female", "<b>Male</b>"), protected=True),
+            Attribute(
+                name="sex", kind="category", labels=("Female", "<b>Male</b>", "c", "d", "e", "f"), protected=True
+            ),
             Attribute(name="k", kind="integer", low=-300, high=0),
             Attribute(name="attribute_k", kind="integer", low=0, high=3, labels=("a", "b", "c", "d")),
             Attribute(name="Job", kind="category", labels=("=1+1", "O'Neil", '"<script>"', "\u202eevil", "a,b\nc")),

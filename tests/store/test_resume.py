@@ -133,6 +133,18 @@ def test_damage_inside_a_part_is_found_by_its_checksum(tmp_path: Path, people_sc
     assert len(Run.open(tmp_path).cases()) == 200
 
 
+def test_damage_that_shows_only_while_reading(tmp_path: Path, people_schema: Schema, rng) -> None:
+    write_run(tmp_path, people_schema, rng)
+    path = tmp_path / "cases" / "part-000001.parquet"
+    content = bytearray(path.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)  # the pages are gone, the table of contents is whole
+    path.write_bytes(content)
+    run = Run.open(tmp_path)
+    assert not run.damaged
+    assert run.cases(where="job = 'Tech' or true").num_rows == 200
+    assert list(run.damaged) == ["part-000001.parquet"]
+
+
 SEARCH = textwrap.dedent(
     """
     import os, sys, time

@@ -100,7 +100,7 @@ def _table_of(attribute: Attribute) -> tomlkit.items.Table:
         number = int if attribute.kind == "integer" else float
         table.add("low", number(attribute.low))
         table.add("high", number(attribute.upper))
-        if attribute.stride != 1:
+        if attribute.stride != 1 or attribute.kind == "real":  # a real's default is a share of its range, not 1
             table.add("step", number(attribute.stride))
     if attribute.labels:
         table.add("labels", list(attribute.labels))
