@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from fairbits.domain.table import table_from_arrow
 from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
 from fairbits.models import Model, load_model
 from fairbits.models.sklearn import network_of_sklearn
-from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
-from fairbits.store import Run
+
+if TYPE_CHECKING:
+    from fairbits.search import Budget
+    from fairbits.store import Run
 
 
 class Audit:
@@ -62,7 +64,7 @@ class Audit:
         self,
         *,
         budget: Budget | str = "60s",
-        strategy: str = DEFAULT,
+        strategy: str | None = None,
         seed: int = 0,
         epsilon: float | None = None,
         partition: str = "constrained",
@@ -77,8 +79,10 @@ class Audit:
 
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
         """
-        limit = budget if isinstance(budget, Budget) else Budget(seconds=seconds_of(budget))
-        settings = Settings(limit, strategy, options, seed, epsilon, partition, within, threads)
+        from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
+
+        limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
+        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
 
