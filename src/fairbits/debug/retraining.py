@@ -1,0 +1,66 @@
+"""The same shape trained anew: with another seed, and without the protected columns; measured on the same cases.
+
+If another seed gives about the same bits, the data make networks of this shape use them. A network without the
+protected columns cannot use them directly (k = 1); what it shows is the accuracy that the columns were worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairbits.data import Subject
+from fairbits.data.training import epochs_for, fit
+from fairbits.debug.neurons import accuracy_of
+from fairbits.debug.results import Retrained
+from fairbits.domain.attribute import Codes
+from fairbits.errors import ModelError, TableError
+from fairbits.measure import Evaluator
+from fairbits.models import Network
+
+
+def retrain(evaluator: Evaluator, subject: Subject, cases: Codes, *, seed: int) -> tuple[Retrained, ...]:
+    """The network of another seed, and the one without the protected columns."""
+    network = subject.model
+    if not isinstance(network, Network) or network.head == "linear":
+        raise ModelError("retraining needs a native classifier; leave --retrain out for this model.")
+    if subject.table.labels is None:
+        raise TableError("the table has no labels to learn from; name its target, or leave --retrain out.")
+    other = _trained(subject, network, seed=seed, blind=False)
+    blind = _trained(subject, network, seed=seed, blind=True)
+    return (
+        _measured("other seed", other, evaluator, subject, cases),
+        _measured("without protected", blind, evaluator, subject, cases),
+    )
+
+
+def _trained(subject: Subject, network: Network, *, seed: int, blind: bool) -> Network:
+    table, encoding = subject.table.training(), subject.encoding
+    inputs = encoding.encode(table.codes)
+    kept = np.ones(encoding.width, dtype=np.bool_)
+    if blind:
+        kept[np.concatenate([encoding.parts[i].columns for i in subject.schema.protected_columns])] = False
+    fitted = fit(
+        inputs[:, kept], np.asarray(table.labels), epochs=epochs_for(len(table)), seed=seed, hidden=network.widths[:-1]
+    )
+    first = np.zeros((encoding.width, fitted.widths[0]), np.float32)
+    first[kept] = fitted.weights[0]  # inputs that it never saw have no weight: it takes the same rows
+    whole = Network.build([first, *fitted.weights[1:]], fitted.biases, activation="relu", head="softmax")
+    return whole.with_favourable(subject.schema.favourable_index)
+
+
+def _measured(how: str, network: Network, evaluator: Evaluator, subject: Subject, cases: Codes) -> Retrained:
+    figures = Evaluator(
+        network,
+        subject.schema,
+        subject.encoding,
+        epsilon=evaluator.epsilon,
+        partition=evaluator.partition,
+        threads=evaluator.threads,
+    ).evaluate(cases)
+    accuracy = accuracy_of(network, subject)
+    return Retrained(
+        how="other seed" if how == "other seed" else "without protected",
+        accuracy=float("nan") if accuracy is None else accuracy,
+        k_mean=float(figures.k.mean()),
+        id_rate=float(figures.flips.mean()),
+    )
