@@ -40,8 +40,8 @@ def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
 
 
 def _exp(x: Vector) -> Vector:
-    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent."""
-    x = x.at_least(LOWEST).at_most(HIGHEST)
+    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent. NaN gives NaN."""
+    x = x.between(LOWEST, HIGHEST)
     n = x.fma(LOG2_E, 0.5).floor()
     r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
     return _polynomial(r, EXP).fma(r * r, r + 1.0) * n.power_of_two()

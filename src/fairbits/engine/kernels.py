@@ -5,7 +5,6 @@ cache levels. A twin costs one addition per first-layer neuron, then the small l
 the lanes are full, because people fill them and not twins.
 """
 
-
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
@@ -77,6 +76,12 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
         output += 1
 
 
+@inlined
+def harmless(trouble):
+    """Whether every person's sum of deviations is zero: neither above it nor NaN."""
+    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
+
+
 @merged
 def read_codes(program, codes, first, tile):
     """Put code - shift of every attribute into the tile; says whether all of them can be used.
@@ -98,7 +103,7 @@ def read_codes(program, codes, first, tile):
             trouble = add(trouble, distance(x, index))
             row = fma(index, splat_at(program.lookup_strides, j), row)
         store(tile, program.rows + table * PEOPLE, row)
-    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
+    return harmless(trouble)
 
 
 @merged
@@ -133,9 +138,13 @@ def add_lookups(program, tile, h):
 
 @merged
 def score_twins(program, tile, m):
-    """Run every twin of the tile's people through the network; gives how many get the favourable decision."""
+    """Run every twin of the tile's people through the network.
+
+    Gives how many twins get the favourable decision, and whether all outputs are finite. NaN inside the
+    network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
+    """
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
-    favourable = splat(ZERO)
+    favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
         near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
         below = splat(program.slopes[0])
@@ -153,6 +162,7 @@ def score_twins(program, tile, m):
                 activate(tile, near, widths[layer], program.curves[layer], program.alphas[layer])
         # A sigmoid head has one margin; a softmax has one against each of the other classes.
         score = load(tile, near)
+        trouble = add(trouble, sub(score, score))  # NaN if the score is not finite
         margin = splat(-ONE)
         if not program.linear:
             if widths[layers] == 1:
@@ -165,10 +175,11 @@ def score_twins(program, tile, m):
                     x = load(tile, near + j * PEOPLE)
                     odds = add(odds, exp(sub(splat(ZERO), x)))
                     margin = minimum(x, margin)
+                    trouble = add(trouble, sub(x, x))
                 score = div(splat(ONE), odds)
         favourable = add(favourable, if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE)))
         store(tile, program.scores + twin * PEOPLE, score)
-    return favourable
+    return favourable, harmless(trouble)
 
 
 @merged
@@ -202,7 +213,7 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
 
     `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
-    where the first tile with an unusable code begins, or -1.
+    where the first tile begins that has an unusable code or overflows the network, or -1.
     """
     tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
@@ -227,7 +238,9 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
         )
         if program.table_starts.size > 0:
             add_lookups(program, tile, h)
-        favourable = score_twins(program, tile, m)
+        favourable, sound = score_twins(program, tile, m)
+        if not sound:
+            return start + first
         people = min(PEOPLE, n - first)
         if ready.shape[1] > 0:
             for person in range(people):
