@@ -101,9 +101,17 @@ def read_codes(program, codes, first, tile):
             x = gather(codes, first * d + program.columns[inputs + j], d, program.shifts[inputs + j])
             index = clip_index(x, splat_at(program.lookup_sizes, j))
             trouble = add(trouble, distance(x, index))
+            store(tile, program.indices + j * PEOPLE, index)
             row = fma(index, splat_at(program.lookup_strides, j), row)
         store(tile, program.rows + table * PEOPLE, row)
     return harmless(trouble)
+
+
+@merged
+def prefetch_codes(codes, first):
+    """Ask for the codes of a tile of people."""
+    for ahead in range(0, PEOPLE * codes.shape[1], LINE):
+        prefetch(codes, first * codes.shape[1] + ahead)
 
 
 @merged
@@ -114,12 +122,11 @@ def table_row(program, tile, table, person, stride, neuron):
 
 
 @merged
-def add_lookups(program, tile, h):
-    """Add the table rows to the first pre-activation, 24 neurons at a time.
+def add_lookups(program, tile, h, tables):
+    """Add a row of each of the first `tables` tables to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
     """
-    tables = program.table_starts.size
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
         for person in range(PEOPLE):
@@ -134,6 +141,16 @@ def add_lookups(program, tile, h):
         for j in range(neuron, min(neuron + PEOPLE, h)):
             at = program.base + j * PEOPLE
             store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
+
+
+@merged
+def first_layer(program, tile, h, tables):
+    """The first pre-activation, without the part of the twins (or with it, as one of the tables)."""
+    inputs = program.columns.size - program.lookup_sizes.size
+    zero = np.int64(0)
+    dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+    if tables > 0:
+        add_lookups(program, tile, h, tables)
 
 
 @merged
@@ -159,7 +176,7 @@ def score_twins(program, tile, m):
                 bias += outputs
                 near, far = far, near
             if program.curves[layer] != IDENTITY:
-                activate(tile, near, widths[layer], program.curves[layer], program.alphas[layer])
+                activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
         # A sigmoid head has one margin; a softmax has one against each of the other classes.
         score = load(tile, near)
         trouble = add(trouble, sub(score, score))  # NaN if the score is not finite
@@ -217,27 +234,11 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     """
     tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
-    zero = np.int64(0)
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
-        for ahead in range(0, PEOPLE * codes.shape[1], LINE):
-            prefetch(codes, (first + PEOPLE) * codes.shape[1] + ahead)
-        inputs = program.columns.size - program.lookup_sizes.size
-        dense(
-            tile,
-            program.numeric,
-            program.base,
-            program.numeric_slopes,
-            zero,
-            program.bias,
-            zero,
-            inputs,
-            h,
-            ONE,
-        )
-        if program.table_starts.size > 0:
-            add_lookups(program, tile, h)
+        prefetch_codes(codes, first + PEOPLE)
+        first_layer(program, tile, h, program.table_starts.size)
         favourable, sound = score_twins(program, tile, m)
         if not sound:
             return start + first

@@ -191,6 +191,7 @@ def lanewise(formula: Callable[..., Vector]) -> Any:
 
 add = lanewise(lambda x, y: x + y)
 sub = lanewise(lambda x, y: x - y)
+mul = lanewise(lambda x, y: x * y)
 div = lanewise(lambda x, y: x / y)
 fma = lanewise(lambda x, y, z: x.fma(y, z))
 clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
@@ -201,3 +202,4 @@ minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
+bend_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
