@@ -47,9 +47,9 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
     with threadpool_limits(1):  # its threads wait by spinning: on busy cores that takes a hundred times as long
         with_them = _losses(schema, codes, labels, folds, every, seed)
         without = _losses(schema, codes, labels, folds, free, seed)
-    if schema.regression:
-        return _gaussian(with_them, without, rng)
-    estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=RESAMPLES)[0]
+        if schema.regression:
+            return _gaussian(with_them, without, rng)
+        estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=RESAMPLES)[0]
     return LabelBits(estimate, float(without.mean()), len(rows), FOLDS)
 
 
