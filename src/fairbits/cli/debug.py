@@ -31,6 +31,7 @@ def debug(
     from fairbits.debug import debug_run
     from fairbits.store import Run
 
+    count = threads_of(threads)
     opened = Run.open(run)
     with _stages(shown=not as_json) as stage:
         found = debug_run(
@@ -40,7 +41,7 @@ def debug(
             inside=not no_layers,
             retrain=retrain,
             seed=seed,
-            threads=threads_of(threads),
+            threads=count,
             stage=stage,
         )
     if as_json:

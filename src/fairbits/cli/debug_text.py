@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -11,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.people_text import harmless
-from fairbits.debug import Attribution, DebugResult, NeuronEffect, Origin
+from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
 from fairbits.store import Run
 
-_SIDES = {"data": "the data side", "training": "the training side"}
+_SIDES = {"data": "points to the data side", "training": "points to the training side"}
 _VERDICTS = {
     "data": "the evidence points to the data",
     "training": "the evidence points to the training",
@@ -56,10 +57,8 @@ def _headline(run: Run, found: DebugResult) -> Text:
     text = Text(f"{harmless(found.subject)}", style="bold")
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
     text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n\n", style="dim")
-    text.append(f"Mean k of these cases: {found.k_mean:.2f}. ", style="not bold")
-    text.append(f"Decisions flip for {found.id_rate:.0%}. ", style="not bold")
-    known = f"Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
-    text.append(known, style="not bold")
+    known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
+    text.append(f"Mean k: {found.k_mean:.2f}. Decisions flip for {found.id_rate:.0%}.{known}", style="not bold")
     return text
 
 
@@ -89,31 +88,39 @@ def _layers(found: DebugResult) -> Table:
 def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
     title = f"Neurons of layer {layer}" + (", the suspect" if layer == found.suspect else "")
     yield Text(title, style="bold")
-    shown = False
-    for sign, words in (
-        (+1, "Positive: activating them raises k, so switch them off"),
-        (-1, "Negative: activating them lowers k, so hold them on"),
-    ):
-        best = found.top(sign, layer=layer)
-        if best:
-            shown = True
-            yield Text(f"{words}")
-            yield _neuron_table(found, best)
-    if not shown:
-        yield Text("No neuron changes k when it is held on or off within the accuracy that must be kept.\n")
+    lists = (
+        ("Positive: activating them raises k, so switch them off", _remedies(found.top(+1, layer=layer))),
+        ("Negative: activating them lowers k, so hold them on", _remedies(found.top(-1, layer=layer))),
+        ("Whatever the sign, held at the value with the lowest mean k", _best(found.best(layer=layer))),
+    )
+    for words, rows in lists:
+        if rows:
+            yield Text(words)
+            yield _neuron_table(found, rows)
+    if not any(rows for _, rows in lists):
+        yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
 
 
-def _neuron_table(found: DebugResult, neurons: Sequence[NeuronEffect]) -> Table:
+_Row = tuple[NeuronEffect, Candidate]
+
+
+def _remedies(neurons: Sequence[NeuronEffect]) -> list[_Row]:
+    return [(one, one.remedy) for one in neurons if one.remedy is not None]
+
+
+def _best(neurons: Sequence[NeuronEffect]) -> list[_Row]:
+    return [(one, one.best) for one in neurons if one.best is not None]
+
+
+def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
     table = _table("neuron", "ACD", "hold at", "", "accuracy", "mean k", left=("",))
-    for one in neurons:
-        remedy = one.remedy
-        if remedy is None or one.acd is None:
-            continue
+    for one, held in rows:
         accuracy = "not known"
-        if remedy.accuracy is not None and found.accuracy is not None:
-            accuracy = f"{remedy.accuracy:.1%} ({100 * (remedy.accuracy - found.accuracy):+.1f})"
-        k = f"{found.k_mean:.2f} → {remedy.k_mean:.2f}"
-        table.add_row(str(one.neuron), _signed(one.acd, 3), _short(remedy.value), remedy.statistic, accuracy, k)
+        if held.accuracy is not None and found.accuracy is not None:
+            accuracy = f"{held.accuracy:.1%} ({100 * (held.accuracy - found.accuracy):+.1f})"
+        k = f"{found.k_mean:.2f} → {held.k_mean:.2f}"
+        acd = "" if one.acd is None else _signed(one.acd, 3)
+        table.add_row(str(one.neuron), acd, _short(held.value), held.statistic, accuracy, k)
     return table
 
 
@@ -149,9 +156,9 @@ def _origin(origin: Origin) -> Text:
     text = Text("Data or training? ", style="bold")
     text.append(f"{_VERDICTS[origin.verdict]}\n", style="not bold")
     for one in origin.evidence:
-        side = f" → points to {_SIDES[one.points_to]}" if one.points_to is not None else ""
-        text.append(f"• {harmless(one.text)}", style="not bold")
-        text.append(f"{side}\n", style="yellow")
+        side = f" → {_SIDES[one.points_to]}" if one.points_to is not None else ""
+        line = textwrap.fill(harmless(one.text) + side, 78, initial_indent="• ", subsequent_indent="  ")
+        text.append(f"{line}\n", style="not bold")
     text.rstrip()
     return text
 

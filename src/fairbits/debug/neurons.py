@@ -51,7 +51,8 @@ def neuron_effects(
         for neuron in range(table.shape[1])
         for place, name in enumerate(NAMES)
     ]
-    named = [(name, do) for name, do in named if _possible(subject.model, do)]
+    ranges = {layer - 1: table[1:3] for layer, table in zip(layers, values, strict=True)}
+    named = [(name, do) for name, do in named if _possible(subject.model, do, ranges[do.layer][:, do.neuron])]
     distinct = list(dict.fromkeys(do for _, do in named))
     baseline = accuracy_of(subject.model, subject)
     tried = _try(evaluator, subject, cases, distinct, judged=baseline is not None)
@@ -110,10 +111,10 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.concatenate([np.stack(rows), np.quantile(outputs, LEVELS, axis=0)]).astype(np.float32)
 
 
-def _possible(model: Model, do: Do) -> bool:
-    """Whether the neuron's activation can put out the value at all."""
+def _possible(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
+    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
     if not isinstance(model, Network):
-        return True
+        return bool(seen[0] <= do.value <= seen[1])
     try:
         model.holding_bias(do)
     except ModelError:

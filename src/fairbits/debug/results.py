@@ -65,9 +65,17 @@ class NeuronEffect:
         return None if self.acd is None else self.inactive if self.acd > 0 else self.active
 
     @property
-    def do(self) -> Do | None:
-        """The remedy as an intervention."""
-        return None if self.remedy is None else Do(self.layer - 1, self.neuron, self.remedy.value)
+    def best(self) -> Candidate | None:
+        """The value with the lowest mean k of those that keep the accuracy, whatever the sign.
+
+        The ACD misses a neuron that is the only way of the protected values through its layer: held on or off, k is
+        the same, namely 1. This one finds it.
+        """
+        return min((one for one in self.candidates if one.kept), key=lambda one: one.k_mean, default=None)
+
+    def do(self, candidate: Candidate) -> Do:
+        """Holding the neuron at a candidate, as an intervention."""
+        return Do(self.layer - 1, self.neuron, candidate.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +183,12 @@ class DebugResult:
         layer = self.suspect if layer is None else layer
         found = [n for n in self.neurons if n.layer == layer and n.acd is not None and n.acd * sign > 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd or 0.0))[:count])
+
+    def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
+        """The neurons that lower mean k most when held at their best value, in the suspect layer by default."""
+        layer = self.suspect if layer is None else layer
+        here = [n for n in self.neurons if n.layer == layer and n.best is not None and n.best.k_mean < self.k_mean]
+        return tuple(sorted(here, key=lambda n: n.best.k_mean if n.best else 0.0)[:count])
 
     def summary(self) -> dict[str, Any]:
         """The document of ``debug.json``."""

@@ -106,6 +106,7 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "layers": [asdict(layer) for layer in result.layers],
         "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
         "negative": [_neuron(one) for one in result.top(-1, count=TOP)],
+        "best": [_neuron(one) for one in result.best(count=TOP)],
         "neurons_studied": len(result.neurons),
         "attribution": None if result.attribution is None else _attribution(result.attribution),
         "origin": origin,
@@ -117,7 +118,12 @@ def document_of(result: DebugResult) -> dict[str, Any]:
 def _neuron(one: NeuronEffect) -> dict[str, Any]:
     sides = {
         name: None if value is None else asdict(value)
-        for name, value in (("active", one.active), ("inactive", one.inactive), ("remedy", one.remedy))
+        for name, value in (
+            ("active", one.active),
+            ("inactive", one.inactive),
+            ("remedy", one.remedy),
+            ("best", one.best),
+        )
     }
     return {"layer": one.layer, "neuron": one.neuron, "acd": one.acd, **sides}
 
