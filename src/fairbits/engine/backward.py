@@ -147,7 +147,7 @@ def table_steps(adjoint, tile, h):
 
 @merged
 def write(adjoint, tile, first, people, result):
-    """Add the derivatives of the tile's people to their columns; says whether everything is finite."""
+    """Write the derivatives of the tile's people to their columns; says whether everything is finite."""
     trouble = splat(ZERO)
     for at in range(adjoint.trouble, adjoint.size, PEOPLE):
         x = load(tile, at)
@@ -156,10 +156,10 @@ def write(adjoint, tile, first, people, result):
     for person in range(people):
         row = np.uint64(first + person)
         for j in range(steady.size):
-            result[row, np.uint64(steady[j])] += tile[np.uint64(adjoint.steady + j * PEOPLE + person)]
+            result[row, np.uint64(steady[j])] = tile[np.uint64(adjoint.steady + j * PEOPLE + person)]
         at = adjoint.found + person * adjoint.table_starts.size
         for j in range(moving.size):
-            result[row, np.uint64(moving[j])] += tile[np.uint64(at + j)]
+            result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
     return harmless(trouble)
 
 
