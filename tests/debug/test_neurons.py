@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,19 @@ def test_candidates(rng: np.random.Generator, carrier: Network) -> None:
             assert candidate.kept == (accuracy >= 1.0 - 0.05)  # the labels are the network's own
             k = Evaluator(changed, SCHEMA, threads=1).evaluate(table.codes).k
             assert candidate.k_mean == pytest.approx(k.mean(), abs=0.01)
+
+
+def test_a_value_that_decides_the_same_for_everybody_is_not_kept(rng: np.random.Generator, carrier: Network) -> None:
+    """With 96 % of one class, switching the network off costs less than 5 % of accuracy."""
+    shifted = replace(carrier, biases=(carrier.biases[0], np.array([-5.8], np.float32)))
+    table = table_of(rng, shifted, rows=1000, labels="own")
+    assert table.labels is not None
+    majority = 1 - table.labels.mean()
+    assert 0.95 < majority < 1
+    skill = next(one for one in effects(rng, shifted, table) if one.neuron == 0)
+    off = next(one for one in skill.candidates if one.statistic == "zero")
+    assert off.accuracy == majority
+    assert not off.kept
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "elu", "gelu"])

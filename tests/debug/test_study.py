@@ -142,7 +142,8 @@ def test_retraining(make_run: Maker, carrier: Network) -> None:
     other, blind = result.origin.retrained
     assert other.how == "other seed"
     assert other.k_mean > 1
-    assert blind.k_mean == 1
+    assert blind.k_mean == blind.k_rows == 1
+    assert other.k_rows_before == blind.k_rows_before > 1
     assert blind.accuracy < 1
     assert [one.name for one in result.origin.evidence] == ["layers", "labels", "other seed", "without protected"]
 
@@ -163,6 +164,6 @@ def bits(low: float, high: float) -> LabelBits:
     ],
 )
 def test_verdicts(share: float | None, labels: LabelBits | None, k_other: float | None, verdict: str) -> None:
-    again = () if k_other is None else (Retrained("other seed", 0.8, k_other, 0.5),)
-    origin = judge(share, labels, again, k_mean=10.0, accuracy=0.8)
+    again = () if k_other is None else (Retrained("other seed", 0.8, 1.0, 0.5, k_other, 10.0),)
+    origin = judge(share, labels, again, accuracy=0.8)
     assert origin.verdict == verdict

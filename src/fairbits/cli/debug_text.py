@@ -88,10 +88,12 @@ def _layers(found: DebugResult) -> Table:
 def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
     title = f"Neurons of layer {layer}" + (", the suspect" if layer == found.suspect else "")
     yield Text(title, style="bold")
+    positive, negative = (_remedies(found.top(sign, layer=layer)) for sign in (+1, -1))
+    others = [row for row in _best(found.best(layer=layer)) if row not in (*positive, *negative)]
     lists = (
-        ("Positive: activating them raises k, so switch them off", _remedies(found.top(+1, layer=layer))),
-        ("Negative: activating them lowers k, so hold them on", _remedies(found.top(-1, layer=layer))),
-        ("Whatever the sign, held at the value with the lowest mean k", _best(found.best(layer=layer))),
+        ("Positive: activating them raises k, so switch them off", positive),
+        ("Negative: activating them lowers k, so hold them on", negative),
+        ("Whatever the sign: held at the value with the lowest mean k", others),
     )
     for words, rows in lists:
         if rows:

@@ -19,6 +19,9 @@ from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05
+#: And it must leave this share of what the network gains over deciding the same for everybody: where classes are
+#: uneven, the first rule alone would keep values that switch the whole network off (k = 1, and of no use).
+LEAST_GAIN = 0.1
 #: A value this small beside the neuron's largest counts as inactive.
 INACTIVE = 1e-3
 #: Rows that the neurons' values are taken from, at most; and how many run through the model at a time.
@@ -58,7 +61,7 @@ def neuron_effects(
     tried = _try(evaluator, subject, cases, distinct, judged=baseline is not None)
     where = {do: number for number, do in enumerate(distinct)}
     k_before = float(evaluator.evaluate(cases).k.mean())
-    floor = -np.inf if baseline is None else baseline - MOST_LOSS
+    floor = -np.inf if baseline is None else accuracy_floor(baseline, subject)
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
         candidates = tuple(
@@ -66,6 +69,14 @@ def neuron_effects(
         )
         found.append(_judged(layer + 1, neuron, candidates, k_before))
     return tuple(found), baseline
+
+
+def accuracy_floor(baseline: float, subject: Subject) -> float:
+    """The least accuracy that counts as kept."""
+    floor = baseline - MOST_LOSS
+    labels = np.asarray(subject.table.labels).astype(np.int64)
+    majority = float(np.bincount(labels).max() / len(labels))
+    return max(floor, majority + LEAST_GAIN * (baseline - majority)) if baseline > majority else floor
 
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:

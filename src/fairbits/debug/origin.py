@@ -17,7 +17,6 @@ def judge(
     labels: LabelBits | None,
     retrained: tuple[Retrained, ...] = (),
     *,
-    k_mean: float,
     accuracy: float | None,
 ) -> Origin:
     """Weigh what there is: the side that more of the evidence points to, or "mixed" where it is even."""
@@ -26,9 +25,7 @@ def judge(
         evidence.append(_of_layers(first_layer_share))
     if labels is not None:
         evidence.append(_of_labels(labels))
-    evidence += [
-        _of_seed(one, k_mean) if one.how == "other seed" else _of_blind(one, accuracy, labels) for one in retrained
-    ]
+    evidence += [_of_seed(one) if one.how == "other seed" else _of_blind(one, accuracy, labels) for one in retrained]
     sides = Counter(one.points_to for one in evidence if one.points_to is not None)
     if not sides:
         return Origin("unknown", tuple(evidence), first_layer_share, labels, retrained)
@@ -54,10 +51,11 @@ def _of_labels(labels: LabelBits) -> Evidence:
     return Evidence("labels", "training", text)
 
 
-def _of_seed(other: Retrained, k_mean: float) -> Evidence:
-    text = f"the same shape trained from another seed has a mean k of {other.k_mean:.2f} on these cases"
-    gone = other.k_mean - 1 < (1 - SAME) * (k_mean - 1)
-    return Evidence("other seed", "training" if gone else "data", f"{text}, where this network has {k_mean:.2f}")
+def _of_seed(other: Retrained) -> Evidence:
+    text = f"the same shape trained from another seed has a mean k of {other.k_rows:.2f} on rows of the table"
+    gone = other.k_rows - 1 < (1 - SAME) * (other.k_rows_before - 1)
+    known = f", where this network has {other.k_rows_before:.2f}"
+    return Evidence("other seed", "training" if gone else "data", text + known)
 
 
 def _of_blind(blind: Retrained, accuracy: float | None, labels: LabelBits | None) -> Evidence:

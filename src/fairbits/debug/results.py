@@ -15,6 +15,7 @@ from fairbits.models import Do
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Side = Literal["data", "training"]
+How = Literal["other seed", "without protected"]
 Verdict = Literal["data", "training", "mixed", "unknown"]
 Floats = npt.NDArray[np.float64]
 
@@ -116,12 +117,17 @@ class LabelBits:
 
 @dataclass(frozen=True, slots=True)
 class Retrained:
-    """The same shape trained anew, measured on the same cases."""
+    """The same shape trained anew, measured on the same cases, and on rows of the table beside this network.
 
-    how: Literal["other seed", "without protected"]
+    Only the rows are a level field: the cases were sought out because this network treats them badly.
+    """
+
+    how: How
     accuracy: float
     k_mean: float
-    id_rate: float | None
+    id_rate: float
+    k_rows: float
+    k_rows_before: float
 
 
 @dataclass(frozen=True, slots=True)

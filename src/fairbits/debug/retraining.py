@@ -11,26 +11,34 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.data.training import epochs_for, fit
 from fairbits.debug.neurons import accuracy_of
-from fairbits.debug.results import Retrained
+from fairbits.debug.results import How, Retrained
 from fairbits.domain.attribute import Codes
 from fairbits.errors import ModelError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import Network
 
+#: Rows of the table that networks are compared on, at most.
+MOST_ROWS = 5000
 
-def retrain(evaluator: Evaluator, subject: Subject, cases: Codes, *, seed: int) -> tuple[Retrained, ...]:
+
+def retrain(
+    evaluator: Evaluator, subject: Subject, cases: Codes, *, seed: int, rng: np.random.Generator
+) -> tuple[Retrained, ...]:
     """The network of another seed, and the one without the protected columns."""
     network = subject.model
     if not isinstance(network, Network) or network.head == "linear":
         raise ModelError("retraining needs a native classifier; leave --retrain out for this model.")
     if subject.table.labels is None:
         raise TableError("the table has no labels to learn from; name its target, or leave --retrain out.")
-    other = _trained(subject, network, seed=seed, blind=False)
-    blind = _trained(subject, network, seed=seed, blind=True)
-    return (
-        _measured("other seed", other, evaluator, subject, cases),
-        _measured("without protected", blind, evaluator, subject, cases),
-    )
+    codes = subject.table.codes
+    rows = codes[rng.permutation(len(codes))[:MOST_ROWS]]
+    before = float(evaluator.evaluate(rows).k.mean())
+    found = []
+    hows: tuple[How, ...] = ("other seed", "without protected")
+    for how in hows:
+        trained = _trained(subject, network, seed=seed, blind=how == "without protected")
+        found.append(_measured(how, trained, evaluator, subject, cases, rows, before))
+    return tuple(found)
 
 
 def _trained(subject: Subject, network: Network, *, seed: int, blind: bool) -> Network:
@@ -48,19 +56,23 @@ def _trained(subject: Subject, network: Network, *, seed: int, blind: bool) -> N
     return whole.with_favourable(subject.schema.favourable_index)
 
 
-def _measured(how: str, network: Network, evaluator: Evaluator, subject: Subject, cases: Codes) -> Retrained:
-    figures = Evaluator(
+def _measured(
+    how: How, network: Network, evaluator: Evaluator, subject: Subject, cases: Codes, rows: Codes, before: float
+) -> Retrained:
+    asked = Evaluator(
         network,
         subject.schema,
         subject.encoding,
         epsilon=evaluator.epsilon,
         partition=evaluator.partition,
         threads=evaluator.threads,
-    ).evaluate(cases)
-    accuracy = accuracy_of(network, subject)
+    )
+    figures, accuracy = asked.evaluate(cases), accuracy_of(network, subject)
     return Retrained(
-        how="other seed" if how == "other seed" else "without protected",
+        how=how,
         accuracy=float("nan") if accuracy is None else accuracy,
         k_mean=float(figures.k.mean()),
         id_rate=float(figures.flips.mean()),
+        k_rows=float(asked.evaluate(rows).k.mean()),
+        k_rows_before=before,
     )

@@ -93,7 +93,7 @@ def debug_run(
         rho=rho,
         neurons=neurons,
         attribution=attribution,
-        origin=judge(first, labels, again, k_mean=float(figures.k.mean()), accuracy=accuracy),
+        origin=judge(first, labels, again, accuracy=accuracy),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
     )
@@ -171,7 +171,8 @@ class _Work:
 
     def retrained(self) -> tuple[Retrained, ...]:
         self.say("training anew")
-        return retrain_subject(self.evaluator, self.subject, self.cases, seed=self.seed + 1)
+        rng = generator(self.seed, "debug", "rows")
+        return retrain_subject(self.evaluator, self.subject, self.cases, seed=self.seed + 1, rng=rng)
 
     def label_bits(self) -> LabelBits | None:
         self.say("reading the labels")
