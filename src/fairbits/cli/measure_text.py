@@ -37,7 +37,7 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
 def _headline(subject: Subject, found: Measurement) -> Text:
     twins = found.evaluator.twins
     sizes = " × ".join(
-        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].values())}" for i in twins.columns
+        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].twin_values())}" for i in twins.columns
     )
     text = Text()
     text.append(subject.name, style="bold")

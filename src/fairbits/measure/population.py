@@ -139,10 +139,10 @@ class Measurement:
         found = []
         for position, column in enumerate(twins.columns):
             attribute = self.schema.attributes[column]
-            for code in attribute.values():
+            for code in attribute.twin_values():
                 here = twins.values[:, position] == code
                 found.append(
-                    Stake(attribute.name, attribute.read(code), float(lowest[here].sum()), float(highest[here].sum()))
+                    Stake(attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum()))
                 )
         return found
 
