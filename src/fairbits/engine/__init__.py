@@ -2,6 +2,18 @@
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
 from fairbits.engine.lowering import plan_of
+from fairbits.engine.masked import masked
 from fairbits.engine.plan import Activation, Head, Plan
 
-__all__ = ["Activation", "Evaluation", "Head", "Partition", "Plan", "classes", "evaluate", "plan_of", "scores"]
+__all__ = [
+    "Activation",
+    "Evaluation",
+    "Head",
+    "Partition",
+    "Plan",
+    "classes",
+    "evaluate",
+    "masked",
+    "plan_of",
+    "scores",
+]
