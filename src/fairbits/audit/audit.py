@@ -57,6 +57,7 @@ class Audit:
             epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
             partition=partition,
             threads=threads,
+            rows=subject.table.codes,
         )
         return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
 

@@ -206,7 +206,7 @@ class Attribute:
     def code_of(self, text: str) -> float:
         """The code of a label, or of a number given as text."""
         if text in self.labels:
-            code = self.low + self.labels.index(text)
+            code = float(self.low + self.labels.index(text))
         else:
             try:
                 code = float(text)

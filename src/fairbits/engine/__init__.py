@@ -1,9 +1,11 @@
 """The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
+from fairbits.engine.gradients import gradients
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.masked import masked
 from fairbits.engine.plan import Activation, Head, Plan
+from fairbits.engine.vectors import vectors
 
 __all__ = [
     "Activation",
@@ -13,7 +15,9 @@ __all__ = [
     "Plan",
     "classes",
     "evaluate",
+    "gradients",
     "masked",
     "plan_of",
     "scores",
+    "vectors",
 ]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.evaluate import Evaluation, Partition, _figures, _ruler, _spread, _writeable
+from fairbits.engine.batches import spread, writeable
+from fairbits.engine.evaluate import Evaluation, Partition, empty_figures, ruler_of
 from fairbits.engine.simd import compiled
 
 _HALF = np.float32(0.5)
@@ -38,14 +39,14 @@ def masked(
     ``decides`` says that a score of at least 0.5 is a favourable decision; a regression decides nothing.
     """
     n, m = scores.shape
-    figures, twins = _figures(n), np.empty(n, np.int32)
-    ruler = _ruler(m, epsilon, partition, bounded)
+    figures, twins = empty_figures(n), np.empty(n, np.int32)
+    ruler = ruler_of(m, epsilon, partition, bounded)
 
     def run(start: int, stop: int) -> None:
-        part, mask = _writeable(scores[start:stop]), _writeable(valid[start:stop])
+        part, mask = writeable(scores[start:stop]), writeable(valid[start:stop])
         masked_chunk(part, mask, start, ruler, decides, figures, twins)
 
-    _spread(run, n, m * _WORK, threads)
+    spread(run, n, m * _WORK, threads)
     return Evaluation(**figures._asdict(), m=m, twins=twins)
 
 
