@@ -70,6 +70,7 @@ class Audit:
         epsilon: float | None = None,
         partition: str = "constrained",
         within: int | None = None,
+        min_plausibility: float | None = None,
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
@@ -83,7 +84,7 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
+        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
 

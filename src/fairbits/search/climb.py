@@ -51,7 +51,7 @@ class Climb(Strategy):
         for _ in range(self.generations):
             proposed = propose(problem, people, heights, rng)
             toward_boundary(oracle, proposed, people, figures, rng)
-            proposed = problem.limit(proposed, anchors, rng)
+            proposed = problem.limit(proposed, anchors, rng, current=people)
             found = oracle.ask(proposed, seeds=numbers, origin="climb")
             reached = height(found)
             kept = reached >= heights

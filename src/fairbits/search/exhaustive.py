@@ -43,13 +43,13 @@ class Exhaustive(Strategy):
     @cached_property
     def _rows(self) -> Codes:
         """The distinct real people, in table order."""
-        _, first = np.unique(self.problem.rows[:, self.problem.free], axis=0, return_index=True)
+        _, first = np.unique(self.problem.rows[:, self.problem.person], axis=0, return_index=True)
         return self.problem.rows[np.sort(first)]
 
     @property
     def _per_row(self) -> int:
-        sizes = self.problem.high - self.problem.low
-        return 1 + (int(sizes.sum()) if self.distance else 0)
+        others = sum(len(self.problem.values(place)) - 1 for place in range(len(self.problem.free)))
+        return 1 + (others if self.distance else 0)
 
     @property
     def people(self) -> int:
@@ -78,7 +78,7 @@ class Exhaustive(Strategy):
         if self.distance == 0:
             return
         for position, column in enumerate(self.problem.free):
-            values = np.arange(self.problem.low[position], self.problem.high[position] + 1)
+            values = self.problem.values(position)
             neighbours = np.repeat(rows, len(values), axis=0)
             neighbours[:, column] = np.tile(values, len(rows))
             self._ask(
@@ -87,4 +87,7 @@ class Exhaustive(Strategy):
 
     def _ask(self, oracle: Oracle, people: Codes, origin: str) -> None:
         for start in range(0, len(people), BATCH):
-            oracle.ask(people[start : start + BATCH], origin=origin)
+            batch = people[start : start + BATCH]
+            batch = batch[self.problem.allowed(batch)]
+            if len(batch):
+                oracle.ask(batch, origin=origin)
