@@ -84,7 +84,9 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
+        settings = Settings(
+            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
+        )
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
 

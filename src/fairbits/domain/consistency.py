@@ -50,7 +50,9 @@ def left_values(schema: Schema) -> list[Codes | None]:
                     blamed.append(rule.text)
         if len(values) == 0:
             listed = " and ".join(repr(text) for text in dict.fromkeys(blamed))
-            raise SchemaError(f"the rules leave no value of attribute {attribute.name!r}: {listed}; change one of them.")
+            raise SchemaError(
+                f"the rules leave no value of attribute {attribute.name!r}: {listed}; change one of them."
+            )
         left.append(values)
     return left
 

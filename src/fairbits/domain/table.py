@@ -70,7 +70,12 @@ def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
     """Several 0/1 columns as one category: the position of the 1."""
-    values = np.column_stack([numbers(plain(data[name]), name) for name in attribute.columns])
+    import pyarrow as pa
+
+    truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.columns}
+    values = np.column_stack(
+        [numbers(data[n].cast(pa.int8()) if truths[n] else plain(data[n]), n) for n in attribute.columns]
+    )
     wrong = ~(np.isin(values, (0.0, 1.0)).all(axis=1) & (values.sum(axis=1) == 1))
     if wrong.any():
         raise TableError(

@@ -50,7 +50,8 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     """What a subject file says about people: rules, [table], [limits] and [attributes]."""
     document = tomlkit.document()
     if schema.rules:
-        rules = tomlkit.array([rule.text for rule in schema.rules])  # type: ignore[call-overload]
+        rules = tomlkit.array()
+        rules.extend(rule.text for rule in schema.rules)
         document.add("rules", rules.multiline(True))
     table = tomlkit.table()
     if schema.target is not None:

@@ -49,7 +49,9 @@ class Twins:
     def labels(self) -> tuple[str, ...]:
         """Each combination as people read it, e.g. "30–39, White, Female"."""
         attributes = [self.schema.attributes[i] for i in self.columns]
-        return tuple(", ".join(a.read_twin(code) for a, code in zip(attributes, row, strict=True)) for row in self.values)
+        return tuple(
+            ", ".join(a.read_twin(code) for a, code in zip(attributes, row, strict=True)) for row in self.values
+        )
 
     def expand(self, codes: Codes) -> Codes:
         """All twins of a batch of people, (n, m, attributes): person first, then twin."""

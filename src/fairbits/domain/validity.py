@@ -100,7 +100,8 @@ class Validity:
         as_twins = rows.copy()
         twin = self._twins.index_of(rows)
         as_twins[:, self._twins.columns] = self._twins.values[twin]
-        chosen = np.flatnonzero(~np.logical_and.reduce([r.holds(as_twins) for r in rules])) if len(rows) else []
+        kept = np.array([rule.holds(as_twins) for rule in rules], dtype=np.bool_).reshape(len(rules), len(rows))
+        chosen = np.flatnonzero(~kept.all(axis=0)) if len(rows) else np.empty(0, dtype=np.int64)
         people, keys = rows[chosen], self._keys(rows[chosen])
         order = np.argsort(keys, kind="stable")
         return _Exceptions(keys[order], people[order][:, self._free], twin[chosen][order])

@@ -2,8 +2,8 @@
 
 An isolation forest (Liu, Ting and Zhou 2008; scikit-learn's) cuts the table at random until people stand alone: whoever
 is cut off early is unusual. It was chosen over the distance to the nearest row, which the store keeps anyway
-(``changed``, ``l1``), for three reasons: it needs no exchange rate between years of age and categories of work, its cost
-does not grow with the table, and it learns which values are common instead of treating all of them alike.
+(``changed``, ``l1``), for three reasons: it needs no exchange rate between years of age and categories of work, its
+cost does not grow with the table, and it learns which values are common instead of treating all of them alike.
 Categories have no order to cut along, so they are ranked by how common they are.
 
 What it says: a score of 5 means that 5 % of the real rows are as unusual as this person or more. What it does not say:

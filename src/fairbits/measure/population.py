@@ -150,7 +150,9 @@ class Measurement:
             for code in attribute.twin_values():
                 here = twins.values[:, position] == code
                 found.append(
-                    Stake(attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum()))
+                    Stake(
+                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
+                    )
                 )
         return found
 

@@ -173,7 +173,13 @@ class Oracle:
         missing = ~self.evaluator.validity.people(people)
         if not missing.any():
             return figures
-        nothing = {"k": 1, "q_1": 0, "high": figures.low, "high_twin": figures.low_twin, "favourable": 0}
+        nothing: dict[str, Any] = {
+            "k": 1,
+            "q_1": 0,
+            "high": figures.low,
+            "high_twin": figures.low_twin,
+            "favourable": 0,
+        }
         flat = {name: np.where(missing, value, getattr(figures, name)) for name, value in nothing.items()}
         if figures.decisions is not None:
             flat["decisions"] = np.where(missing, 1, figures.decisions)

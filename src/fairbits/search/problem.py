@@ -152,9 +152,7 @@ class Problem:
         moved[persons, columns] = np.clip(np.where(outside, here - length, here + length), low, high)
         return self._onto_values(moved, people)
 
-    def limit(
-        self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None
-    ) -> Codes:
+    def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None) -> Codes:
         """What is left of a move: every strategy hands its proposals through here before it asks about them.
 
         A value that does not exist becomes the next one in the direction of the move. Changes beyond ``within`` of
@@ -164,7 +162,7 @@ class Problem:
         before = anchors if current is None else current
         people = self._onto_values(people, before)
         if self.within is not None:
-            people = self._within(people, anchors, rng)
+            people = self._near(people, anchors, self.within, rng)
         if self.min_plausibility is None and not self.evaluator.validity.any:
             return people
         removed = np.flatnonzero(~self.allowed(people))
@@ -187,11 +185,11 @@ class Problem:
             result[:, column] = known[np.where(wanted > before[:, column], up, down)]
         return result
 
-    def _within(self, people: Codes, anchors: Codes, rng: np.random.Generator) -> Codes:
+    def _near(self, people: Codes, anchors: Codes, within: int, rng: np.random.Generator) -> Codes:
         mine, real = people[:, self.free], anchors[:, self.free]
         changed = mine != real
         rank = np.argsort(np.argsort(np.where(changed, rng.random(changed.shape), 2.0), axis=1), axis=1)
-        kept = np.where(changed & (rank < self.within), mine, real)
+        kept = np.where(changed & (rank < within), mine, real)
         result = people.copy()
         result[:, self.free] = kept
         return result

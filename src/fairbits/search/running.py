@@ -80,9 +80,7 @@ def search_subject(
         threads=settings.threads,
         rows=subject.table.codes,
     )
-    problem = Problem(
-        evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility
-    )
+    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     strategy = make_strategy(settings.strategy, settings.options, problem)
     manifest = _manifest(subject, settings, epsilon)
     place = Path(folder) if folder is not None else _new_folder(subject.name, settings)

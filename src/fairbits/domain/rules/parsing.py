@@ -157,7 +157,7 @@ class _Parser:
             self.unexpected("'in'")
         left = self._value(left, word)
         if self.take("{") is None:
-            self.unexpected("'{', as in job in {\"Sales\", \"Tech\"}")
+            self.unexpected('\'{\', as in job in {"Sales", "Tech"}')
         values = [self._member()]
         while self.take(","):
             values.append(self._member())

@@ -103,7 +103,7 @@ def is_truth(node: Node) -> bool:
     return isinstance(node, Compare | Among | Not | Join)
 
 
-def write(node: Node) -> str:
+def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
     """The node as text that is parsed to the same node; brackets wherever two operators meet."""
     match node:
         case Number(value):

@@ -79,7 +79,7 @@ def _token(rule: str, group: str, text: str, at: int) -> Token:
     if group == "word":
         return Token(text.lower(), text, at) if text.lower() in KEYWORDS else Token("name", text, at)
     if text == "=>":
-        complain(rule, at, "'=>' means nothing here; use -> for \"then\" or >= for \"at least\".")
+        complain(rule, at, '\'=>\' means nothing here; use -> for "then" or >= for "at least".')
     if group == "sign":
         return Token("=" if text == "==" else text, text, at)
     return Token(group, text, at)
