@@ -48,7 +48,7 @@ class Exhaustive(Strategy):
 
     @property
     def _per_row(self) -> int:
-        others = sum(len(self.problem.values(place)) - 1 for place in range(len(self.problem.free)))
+        others = sum(len(self.problem.schema.attributes[column].values()) - 1 for column in self.problem.free)
         return 1 + (others if self.distance else 0)
 
     @property
@@ -74,20 +74,12 @@ class Exhaustive(Strategy):
         """Some of the rows with all their neighbours."""
         start = number * self._rows_per_round
         rows = self._rows[start : start + self._rows_per_round]
-        self._ask(oracle, rows, "data")
+        self._ask(oracle, rows[self.problem.allowed(rows)], "data")
         if self.distance == 0:
             return
-        for position, column in enumerate(self.problem.free):
-            values = self.problem.values(position)
-            neighbours = np.repeat(rows, len(values), axis=0)
-            neighbours[:, column] = np.tile(values, len(rows))
-            self._ask(
-                oracle, neighbours[neighbours[:, column] != np.repeat(rows[:, column], len(values))], "exhaustive"
-            )
+        people, origin = self.problem.neighbours(rows)
+        self._ask(oracle, people[(people != rows[origin]).any(axis=1)], "exhaustive")
 
     def _ask(self, oracle: Oracle, people: Codes, origin: str) -> None:
         for start in range(0, len(people), BATCH):
-            batch = people[start : start + BATCH]
-            batch = batch[self.problem.allowed(batch)]
-            if len(batch):
-                oracle.ask(batch, origin=origin)
+            oracle.ask(people[start : start + BATCH], origin=origin)

@@ -72,9 +72,9 @@ class Problem:
             return np.arange(len(self.rows))
         return np.flatnonzero(self.plausible(self.rows))
 
-    def values(self, place: int) -> Codes:
-        """All values of a free attribute (an integer or a category)."""
-        return self._sets[place] if place in self._sets else np.arange(self.low[place], self.high[place] + 1)
+    @property
+    def _anybody_is_allowed(self) -> bool:
+        return self.min_plausibility is None and not self.evaluator.validity.any
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Who can exist under the rules, and is plausible enough."""
@@ -152,6 +152,28 @@ class Problem:
         moved[persons, columns] = np.clip(np.where(outside, here - length, here + length), low, high)
         return self._onto_values(moved, people)
 
+    def neighbours(self, people: Codes) -> tuple[Codes, Indices]:
+        """Everybody who differs from one of these people in one free attribute, and from whom (by position).
+
+        Real attributes take the values on their stride. Whoever is not allowed is replaced by the person themself.
+        """
+        found, origins = [], []
+        for position, column in enumerate(self.free):
+            values = self.schema.attributes[column].values()
+            changed = np.repeat(people, len(values), axis=0)
+            changed[:, column] = np.tile(values, len(people))
+            origin = np.repeat(np.arange(len(people)), len(values))
+            other = changed[:, column] != people[origin, self.free[position]]
+            found.append(changed[other])
+            origins.append(origin[other])
+        everybody, origin = np.concatenate(found), np.concatenate(origins)
+        if self._anybody_is_allowed:
+            return everybody, origin
+        removed = np.flatnonzero(~self.allowed(everybody))
+        self.moves_removed += len(removed)
+        everybody[removed] = people[origin[removed]]
+        return everybody, origin
+
     def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None) -> Codes:
         """What is left of a move: every strategy hands its proposals through here before it asks about them.
 
@@ -163,7 +185,7 @@ class Problem:
         people = self._onto_values(people, before)
         if self.within is not None:
             people = self._near(people, anchors, self.within, rng)
-        if self.min_plausibility is None and not self.evaluator.validity.any:
+        if self._anybody_is_allowed:
             return people
         removed = np.flatnonzero(~self.allowed(people))
         if len(removed):
