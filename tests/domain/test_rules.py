@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +60,7 @@ people = st.tuples(
 )
 
 
-def slow(node, person):
+def slow(node, person):  # noqa: PLR0911 - one for each kind of node
     """What a rule means, one person and one node at a time, from the tree as it was written."""
     match node:
         case syntax.Number(value):
@@ -123,9 +124,7 @@ def test_twins_keep_the_rules_or_are_real(trees, group, data) -> None:
     real = {row.tobytes() for row in rows}
     real_people = {row[list(schema.free_columns)].tobytes() for row in rows}
     for i, person in enumerate(expanded):
-        expected = [
-            all(rule.holds(twin[None])[0] for rule in about_twins) or twin.tobytes() in real for twin in person
-        ]
+        expected = [all(rule.holds(twin[None])[0] for rule in about_twins) or twin.tobytes() in real for twin in person]
         assert validity.twins(codes)[i].tolist() == expected
         kept = all(rule.holds(codes[i : i + 1])[0] for rule in about_people)
         known = codes[i][list(schema.free_columns)].tobytes() in real_people
@@ -134,10 +133,8 @@ def test_twins_keep_the_rules_or_are_real(trees, group, data) -> None:
 
 @given(st.text(alphabet="ageband job`\"'{}()<>=!-+*,.0123 \\ünotinor\n", max_size=40))
 def test_no_text_gets_more_than_a_sentence(text: str) -> None:
-    try:
-        Rule.of(text, SCHEMA.attributes)
-    except SchemaError as error:
-        assert "rule" in str(error)
+    with contextlib.suppress(SchemaError):
+        assert Rule.of(text, SCHEMA.attributes).text == text
 
 
 @pytest.mark.parametrize(

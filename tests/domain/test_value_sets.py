@@ -40,7 +40,7 @@ def test_ranges_are_what_twins_take() -> None:
     assert twins.index_of(np.array([[17.0, 3], [45.0, 3], [46.0, 3], [90.0, 3]])).tolist() == [0, 0, 1, 1]
     with pytest.raises(SchemaError, match="must rise"):
         Attribute(name="a", kind="integer", high=9, ranges=(("x", 5), ("y", 5)))
-    with pytest.raises(SchemaError, match="range 'x' .* stands at 12"):
+    with pytest.raises(SchemaError, match=r"range 'x' .* stands at 12"):
         Attribute(name="a", kind="integer", high=9, ranges=(("x", 12),))
 
 

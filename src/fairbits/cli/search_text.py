@@ -107,8 +107,10 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         return text
     bits = max((case.q_inf for case in run.worst(1)), default=0.0)
     text.append(f"Found decisions that use {bits:.2f} of {summary['bits_limit']:.2f} bits", style="bold")
-    text.append(f" of {names}.\n{summary['cases']:,} distinct people, {summary['id_cases']:,} of them with twins ")
-    text.append("that get another decision.")
+    text.append(f" of {names}.\n{summary['cases']:,} distinct people")
+    if not run.schema.regression:  # which decides nothing
+        text.append(f", {summary['id_cases']:,} of them with twins that get another decision")
+    text.append(".")
     return text
 
 

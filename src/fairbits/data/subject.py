@@ -73,8 +73,14 @@ def make_subject(
     """A subject whose parts fit each other."""
     if isinstance(model, Network):
         model = _fitting_head(model, schema)
+    encoding = encoding or Encoding.fitting(schema, model.inputs)
+    if encoding.width != model.inputs:
+        raise ModelError(
+            f"the network takes {model.inputs} inputs, but the attributes make {encoding.width}; "
+            f"check that the model belongs to this table."
+        )
     rest["notes"] = (*rest.get("notes", ()), *check_rules(schema, table.codes))
-    return Subject(name, schema, model, encoding or Encoding.fitting(schema, model.inputs), table, **rest)
+    return Subject(name, schema, model, encoding, table, **rest)
 
 
 def _fitting_head(network: Network, schema: Schema) -> Network:
