@@ -11,6 +11,7 @@ import typer
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
+from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(init)
 app.command()(measure)
 app.command()(search)
 app.command()(cases)

@@ -3,13 +3,23 @@
 from fairbits.models.activations import Activation
 from fairbits.models.loading import load_model
 from fairbits.models.network import Network
-from fairbits.models.protocols import CanSave, Do, HasActivations, HasGradients, HasInterventions, Model, require
+from fairbits.models.protocols import (
+    CanSave,
+    Do,
+    HasActivations,
+    HasClassScores,
+    HasGradients,
+    HasInterventions,
+    Model,
+    require,
+)
 
 __all__ = [
     "Activation",
     "CanSave",
     "Do",
     "HasActivations",
+    "HasClassScores",
     "HasGradients",
     "HasInterventions",
     "Model",

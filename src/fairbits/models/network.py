@@ -126,6 +126,15 @@ class Network:
         score: Array = special.expit(self._margins(logits))
         return score
 
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            raise ModelError("a regression network has no classes; use its scores.")
+        if self.head == "softmax":
+            return np.asarray(special.softmax(logits, axis=1), dtype=np.float32)
+        return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
+
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The decided class of each encoded row."""
         logits = self.logits(inputs)

@@ -49,6 +49,14 @@ class HasGradients(Protocol):
 
 
 @runtime_checkable
+class HasClassScores(Protocol):
+    """Probabilities of all classes."""
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes), in the order of the schema's classes."""
+
+
+@runtime_checkable
 class HasActivations(Protocol):
     """A look inside: the output of every layer."""
 
@@ -73,6 +81,7 @@ class CanSave(Protocol):
 
 
 _INSTEAD: dict[type[Any], tuple[str, str]] = {
+    HasClassScores: ("the probabilities of all classes", 'scores = "favourable"'),
     HasGradients: ("gradients", "a strategy that needs scores only, such as 'random'"),
     HasActivations: ("layer outputs", "measure and search, which need scores only"),
     HasInterventions: ("interventions", "measure and search, which need scores only"),

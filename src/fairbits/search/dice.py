@@ -69,13 +69,13 @@ class Dice(Strategy):
             direction = self._direction(oracle, people, rng)
             if better.any():
                 self._local(oracle, people[better], anchors[better], numbers[better], figures.rows(better), rng)
-            people = problem.limit(self._moved(problem, people, direction), anchors, rng)
+            people = problem.limit(self._moved(problem, people, direction), anchors, rng, current=people)
 
     def _direction(self, oracle: Oracle, people: Codes, rng: np.random.Generator) -> Codes:
         """Signs on which the gradients of two twins in the largest class agree; never zero everywhere."""
         scores = oracle.scores(people)
         members = assign(scores, oracle.evaluator.epsilon, oracle.evaluator.partition)
-        one, other = two_of_largest(members, rng)
+        one, other = two_of_largest(members, rng, oracle.evaluator.valid_twins(people))
         first, second = np.sign(oracle.gradients(people, one)), np.sign(oracle.gradients(people, other))
         direction = np.where(first == second, first, 0.0)
         still = np.flatnonzero(~direction.any(axis=1))
@@ -106,7 +106,7 @@ class Dice(Strategy):
             hopped[:, problem.free] = np.clip(current[:, problem.free] + wider, problem.low, problem.high)
             signs = rng.choice([-1.0, 1.0], len(current))
             hopped = problem.step(hopped, draw(weights, rng), self.local_step * signs)
-            hopped = problem.limit(hopped, anchors, rng)
+            hopped = problem.limit(hopped, anchors, rng, current=current)
             found = oracle.ask(hopped, seeds=seeds, origin="local")
             reached = self._spread(oracle, found)
             accepted = rng.random(len(current)) < np.exp(np.minimum(reached - score, 0.0))
@@ -139,12 +139,18 @@ def draw(weights: Codes, rng: np.random.Generator) -> Indices:
     return (heights < rng.random((len(weights), 1)) * heights[:, -1:]).sum(axis=1)
 
 
-def two_of_largest(members: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+def two_of_largest(
+    members: Indices, rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
+) -> tuple[Indices, Indices]:
     """Two different twins of each person's largest class (the same one twice where it has only one)."""
     n, m = members.shape
     classes = int(members.max()) + 1
-    sizes = np.bincount((members + classes * np.arange(n)[:, None]).ravel(), minlength=n * classes).reshape(n, classes)
+    flat = (members + classes * np.arange(n)[:, None]).ravel()
+    weights = None if valid is None else valid.ravel().astype(np.float64)
+    sizes = np.bincount(flat, weights, minlength=n * classes).reshape(n, classes)
     inside = members == sizes.argmax(axis=1)[:, None]
+    if valid is not None:
+        inside &= valid
     keys = np.where(inside, rng.random((n, m)), 2.0)
     order = np.argsort(keys, axis=1)
     one = order[:, 0]

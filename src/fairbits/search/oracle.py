@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +47,8 @@ class Tally:
     seconds_to_k_final_sum: float = 0.0
     seconds_to_first_id: float | None = None
     seconds_to_1000_id: float | None = None
+    twins_removed: int = 0
+    moves_removed: int = 0
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ class Oracle:
         asked = people[:allowed]
         if allowed == 0:
             raise BudgetSpent
-        figures = self.evaluator.evaluate(asked)
+        figures = self._figures(asked)
         mine = None if seeds is None else seeds[:allowed]
         self._count(figures, mine, origin)
         full = self._record(asked, figures, mine, origin)
@@ -128,8 +130,16 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """All twin scores of people who have been asked about already."""
-        return self.evaluator.scores(people)
+        """All twin scores of people who have been asked about already.
+
+        A twin that cannot exist has the score of the first that can: it never stands out.
+        """
+        table = self.evaluator.scores(people)
+        valid = self.evaluator.valid_twins(people)
+        if valid is None:
+            return table
+        stand_in = table[np.arange(len(table)), valid.argmax(axis=1)]
+        return np.where(valid, table, stand_in[:, None])
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
         """Slope of the logit margin along the free attributes, at one twin of each person, (n, free)."""
@@ -153,10 +163,35 @@ class Oracle:
             return wanted
         return min(wanted, budget.evaluations - self.tally.evaluations)
 
+    def _figures(self, people: Codes) -> Evaluation:
+        """Figures, in which nobody who cannot exist looks like a find. Proposals come through Problem.limit, so this
+        is for strategies that forget to.
+        """
+        figures = self.evaluator.evaluate(people)
+        if not self.problem.schema.rules:
+            return figures
+        missing = ~self.evaluator.validity.people(people)
+        if not missing.any():
+            return figures
+        nothing: dict[str, Any] = {
+            "k": 1,
+            "q_1": 0,
+            "high": figures.low,
+            "high_twin": figures.low_twin,
+            "favourable": 0,
+        }
+        flat = {name: np.where(missing, value, getattr(figures, name)) for name, value in nothing.items()}
+        if figures.decisions is not None:
+            flat["decisions"] = np.where(missing, 1, figures.decisions)
+        return replace(figures, **{name: v.astype(getattr(figures, name).dtype) for name, v in flat.items()})
+
     def _count(self, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
         tally, n = self.tally, len(figures.k)
         tally.evaluations += n
         tally.queries += n * figures.m
+        tally.twins_removed += 0 if figures.twins is None else n * figures.m - int(figures.twins.sum())
+        tally.moves_removed += self.problem.moves_removed
+        self.problem.moves_removed = 0
         tally.k_max = max(tally.k_max, int(figures.k.max()))
         if origin == "local":
             tally.local_tries += n
@@ -169,7 +204,9 @@ class Oracle:
 
     def _record(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> bool:
         """Keep whom nobody has kept before; says whether the budget of cases is full."""
-        new = np.flatnonzero(self._seen.add(keys_of(people, self.problem.free)))
+        new = np.flatnonzero(self._seen.add(keys_of(people, self.problem.person)))
+        if self.problem.schema.rules or self.problem.min_plausibility is not None:
+            new = new[self.problem.allowed(people[new])]
         limit = self.budget.cases
         if limit is not None:
             new = new[: limit - self.tally.cases]
@@ -183,7 +220,7 @@ class Oracle:
         near = self._nearest.find(people, threads=self.evaluator.threads)
         now, tally = self.seconds, self.tally
         numbers = tally.evaluations - len(figures.k) + new
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, Any] = {
             "k": figures.k[new],
             "q_inf": figures.q_inf[new],
             "q_1": figures.q_1[new],
@@ -194,6 +231,8 @@ class Oracle:
             "low_twin": figures.low_twin[new],
             "high_twin": figures.high_twin[new],
             "favourable": figures.favourable[new],
+            "twins": figures.m if figures.twins is None else figures.twins[new],
+            "plausibility": self.problem.plausibility.percentiles(people, threads=self.evaluator.threads),
             "seed_row": np.full(len(new), -1) if seed_rows is None else seed_rows,
             "changed": near.changed,
             "l1": near.l1,
