@@ -15,7 +15,7 @@ from fairbits.engine import Evaluation, Plan, evaluate, plan_of, scores
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, qid
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasGradients, Model, Network, require
+from fairbits.models import HasGradients, HasLayerGradients, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -102,6 +102,42 @@ class Evaluator:
         rows = codes.copy()
         rows[:, self.twins.columns] = self.twins.values[twins]
         return self.encoding.pull_back(self.model.gradients(self.encoding.encode(rows)), rows)  # type: ignore[attr-defined]
+
+    def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Score of one twin of each person, (n,)."""
+        result = np.empty(len(codes), dtype=np.float32)
+        for start in range(0, len(codes), _CHUNK):
+            rows = slice(start, min(start + _CHUNK, len(codes)))
+            encoded = self.encoding.encode(self._as_twins(codes[rows], twins[rows]))
+            result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
+        bad = np.flatnonzero(~np.isfinite(result))
+        if len(bad):
+            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+        return result
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the model lets its layers be looked at, with gradients."""
+        return isinstance(self.model, HasLayerGradients)
+
+    def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person, (n, width) each."""
+        require(self.model, HasLayerGradients, "this search")
+        return self.model.activations(self.encoding.encode(self._as_twins(codes, twins)))  # type: ignore[attr-defined]
+
+    def layer_gradients(
+        self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
+        return self.encoding.pull_back(found, rows)
+
+    def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
+        rows = codes.copy()
+        rows[:, self.twins.columns] = self.twins.values[twins]
+        return rows
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self._plan is not None:

@@ -3,7 +3,16 @@
 from fairbits.models.activations import Activation
 from fairbits.models.loading import load_model
 from fairbits.models.network import Network
-from fairbits.models.protocols import CanSave, Do, HasActivations, HasGradients, HasInterventions, Model, require
+from fairbits.models.protocols import (
+    CanSave,
+    Do,
+    HasActivations,
+    HasGradients,
+    HasInterventions,
+    HasLayerGradients,
+    Model,
+    require,
+)
 
 __all__ = [
     "Activation",
@@ -12,6 +21,7 @@ __all__ = [
     "HasActivations",
     "HasGradients",
     "HasInterventions",
+    "HasLayerGradients",
     "Model",
     "Network",
     "load_model",

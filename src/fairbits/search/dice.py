@@ -126,11 +126,15 @@ def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes,
     (inverse to the summed slopes: small slopes stay near), and the step of the real ones towards a wider span.
     """
     low, high = oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
+    problem = oracle.problem
+    return inverse(low, high), np.where(problem.discrete, 0.0, np.sign(high - low) * problem.stride)
+
+
+def inverse(low: Codes, high: Codes) -> Codes:
+    """Weights inverse to the summed slopes of two twins, the same for all attributes where there are none."""
     slope = np.abs(low) + np.abs(high)
     mean = slope.mean(axis=1, keepdims=True)
-    weights = 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
-    problem = oracle.problem
-    return weights, np.where(problem.discrete, 0.0, np.sign(high - low) * problem.stride)
+    return 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
 
 
 def draw(weights: Codes, rng: np.random.Generator) -> Indices:

@@ -81,6 +81,7 @@ class Oracle:
         self.evaluator = problem.evaluator
         self.budget = budget
         self.tally = tally or Tally()
+        self.findings: dict[str, Any] = {}  # what a strategy has to say besides cases; ends up in the summary
         self._sink = sink
         self._seen = _filter_for(budget) if seen is None else seen
         self._nearest = NearestRow(problem.schema, problem.rows) if nearest is None else nearest
@@ -128,13 +129,40 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """All twin scores of people who have been asked about already."""
+        """All twin scores of people who have been asked about already (and so are paid for: not counted again)."""
         return self.evaluator.scores(people)
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
         """Slope of the logit margin along the free attributes, at one twin of each person, (n, free)."""
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
+
+    def again(self, people: Codes) -> Evaluation:
+        """Figures of people who have been asked about already: not counted, kept or limited a second time."""
+        return self.evaluator.evaluate(people)
+
+    def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """The score of one twin of each person, (n,): a query each, but nobody is asked about in full, or kept."""
+        self._query(len(people))
+        return self.evaluator.scores_at(people, twins)
+
+    def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person."""
+        self._query(len(people))
+        return self.evaluator.layers(people, twins)
+
+    def layer_gradients(
+        self, people: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> Codes:
+        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person, (n, free)."""
+        self._query(len(people))
+        return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
+
+    def _query(self, count: int) -> None:
+        """Count questions that are no evaluations, and ask none after the end."""
+        if self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+            raise BudgetSpent
+        self.tally.queries += count
 
     def close_round(self) -> None:
         """Add this round's seeds to the tally; the next round has its own."""
