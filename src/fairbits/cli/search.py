@@ -68,8 +68,10 @@ def search(
     from fairbits.cli.search_text import live, show
     from fairbits.search import search_subject
 
-    with live(settings, shown=not as_json) as watch:
-        run = search_subject(loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch)
+    with live(settings, shown=not as_json) as watch, gentle_stop() as stop:
+        run = search_subject(
+            loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch, stop=stop
+        )
     summary = run.summary or {}
     if as_json:
         print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
