@@ -168,7 +168,7 @@ class Network:
         return (*afters[:-1], last)
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last one before its head."""
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
         befores, _ = self._forward(self._checked(inputs))

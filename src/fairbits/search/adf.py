@@ -28,7 +28,7 @@ from fairbits.search.dice import draw, hop_plan
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategy import Strategy, population
-from fairbits.search.walks import Flags, Guide, Start, approach, to_boundary, walk
+from fairbits.search.walks import Guide, Outcome, Start, approach, to_boundary, walk
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,10 @@ class Slopes(Guide):
         """Small slopes more often, either way."""
         return draw(self._weights, rng), rng.choice([-1.0, 1.0], len(self._weights))
 
-    def learn(self, step: tuple[Indices, Codes], hopped: Codes, found: Evaluation, kept: Flags) -> None:
+    def learn(self, outcome: Outcome) -> None:
         """The slopes at the new place, for whoever stays there."""
-        self._weights[kept], _ = hop_plan(self._oracle, hopped[kept], found.rows(kept))
+        kept = outcome.kept
+        self._weights[kept], _ = hop_plan(self._oracle, outcome.people[kept], outcome.figures.rows(kept))
 
 
 def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps: int) -> None:
@@ -89,5 +90,6 @@ def check_phases(seeds: int | None, global_moves: int, local_moves: int) -> None
     """Refuse phases that make no sense."""
     if global_moves < 1 or local_moves < 0 or (seeds is not None and seeds < 1):
         raise OptionError(
-            f"global_moves ({global_moves}) and seeds ({seeds}) must be 1 or more, local_moves ({local_moves}) 0 or more."
+            f"global_moves ({global_moves}) and seeds ({seeds}) must be 1 or more, "
+            f"local_moves ({local_moves}) 0 or more."
         )

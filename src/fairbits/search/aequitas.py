@@ -20,12 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategy import Strategy, population
-from fairbits.search.walks import Aimless, Flags, Guide, Start, apart, drawn_people, walk
+from fairbits.search.walks import Aimless, Guide, Outcome, Start, apart, drawn_people, walk
 
 MODES = ("random", "semi", "fully")
 #: Batches of draws in a round, at most; a round has enough with a quarter of a batch of ID cases.
@@ -62,15 +61,15 @@ class Aequitas(Strategy):
         people = np.concatenate([start.people for start in starts])
         start = Start(people, np.concatenate([start.anchors for start in starts]))
         free = len(oracle.problem.free)
-        guide = Aimless(len(start), free) if self.mode == "random" else Learner(oracle, len(start), free, self)
+        guide = Aimless(len(start), free) if self.mode == "random" else Learner(len(start), free, self)
         walk(oracle, start, guide, rng, steps=self.local_moves)
 
 
 class Learner(Guide):
     """Probabilities that all walkers share: of each attribute to move, and of moving down when it does."""
 
-    def __init__(self, oracle: Oracle, walkers: int, free: int, options: Aequitas):
-        self._oracle, self._walkers, self._options = oracle, walkers, options
+    def __init__(self, walkers: int, free: int, options: Aequitas):
+        self._walkers, self._options = walkers, options
         self._down = np.full(free, 0.5)
         self._share = np.full(free, 1.0 / free)
 
@@ -79,10 +78,10 @@ class Learner(Guide):
         attribute = rng.choice(len(self._share), self._walkers, p=self._share)
         return attribute, np.where(rng.random(self._walkers) < self._down[attribute], -1.0, 1.0)
 
-    def learn(self, step: tuple[Indices, Codes], hopped: Codes, found: Evaluation, kept: Flags) -> None:
+    def learn(self, outcome: Outcome) -> None:
         """Towards what gave an ID case, one unit for every walker."""
-        attribute, sign = step
-        praise = np.where(apart(self._oracle, found), 1.0, -1.0)
+        attribute, sign = outcome.attribute, outcome.sign
+        praise = np.where(outcome.hit, 1.0, -1.0)
         unit, free = self._options.unit, len(self._share)
         self._down = np.clip(self._down + unit * np.bincount(attribute, -sign * praise, free), 0.0, 1.0)
         if self._options.mode == "fully":

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Problem
+from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, population
 from fairbits.search.walks import Flags, apart, drawn_people
 
@@ -102,7 +102,7 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
     """The spread of every attribute among a person's neighbours, and its slope in a linear model of the score."""
     problem, twins = oracle.problem, oracle.evaluator.twins
     n, d = people.shape
-    own = rng.integers(0, twins.m, n)
+    own: Indices = rng.integers(0, twins.m, n)
     gram, target = np.zeros((n, d, d)), np.zeros((n, d))
     spread = np.zeros((n, d))
     range_ = scale_of(problem, d)
@@ -121,14 +121,14 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
         flat = near.reshape(count * samples, d)
         score = oracle.scores_at(flat, twins.index_of(flat)).reshape(count, samples).astype(np.float64)
         apart_by = (near - home[:, None, :]) / range_
-        weight = np.exp(-(apart_by**2).mean(axis=2))[:, :, None]
+        weight: Codes = np.exp(-np.mean(apart_by**2, axis=2, keepdims=True))
         centred = apart_by - (weight * apart_by).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
         lifted = score - (weight[:, :, 0] * score).sum(axis=1, keepdims=True) / weight.sum(axis=1)
         gram[rows] = np.swapaxes(weight * centred, 1, 2) @ centred
         target[rows] = np.einsum("nsd,ns->nd", weight * centred, lifted)
         spread[rows] = centred.std(axis=1)
     gram += RIDGE * samples * np.eye(d)
-    return spread, np.linalg.solve(gram, target[:, :, None])[:, :, 0]
+    return spread, np.asarray(np.linalg.solve(gram, target[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def scale_of(problem: Problem, attributes: int) -> npt.NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """`grft`: a small genetic search around every seed, then a random walk of all ID cases at once.
 
-Genetic-Random Fairness Testing, a black-box tester newer than DICE (its authors' page:
-sites.google.com/view/faireness-testing-grft): per seed a population of 100 that breeds for at most ten generations with the
-summed differences of twins' scores as fitness, then all ID cases walk together, one attribute a step, and whoever
-loses the difference in decision steps back. Where we differ from the public code, and why:
+Genetic-Random Fairness Testing, a black-box tester newer than DICE (sites.google.com/view/faireness-testing-grft): per
+seed a population of 100 breeds for at most ten generations with the summed differences of twins' scores as fitness;
+then all ID cases walk together, one attribute a step, and whoever loses the difference in decision steps back. Where
+we differ from the public code, and why:
 
 * the fitness sums over all pairs of twins, because a person has no protected value of its own here;
 * selection, crossover and mutation are plain ones (the better of two, uniform, one attribute drawn anew), since these
@@ -39,7 +39,8 @@ class Grft(Strategy):
     name: ClassVar[str] = "grft"
 
     def __post_init__(self) -> None:
-        if self.crowd < 2 or self.generations < 0 or self.local_moves < 0 or (self.seeds is not None and self.seeds < 1):
+        least = min(self.generations, self.local_moves)
+        if self.crowd < 2 or least < 0 or (self.seeds is not None and self.seeds < 1):
             raise OptionError("crowd must be 2 or more, seeds 1 or more, generations and local_moves 0 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
@@ -53,8 +54,8 @@ class Grft(Strategy):
         problem = oracle.problem
         rows = problem.pick_rows(rng, seeds)
         numbers, _ = oracle.open_seeds(rows)
-        whole = Start(*(np.repeat(part, self.crowd, axis=0) for part in (problem.rows[rows], problem.rows[rows], numbers)))
-        crowd, found = whole.rows(np.arange(len(whole))), []
+        anchors = np.repeat(problem.rows[rows], self.crowd, axis=0)
+        crowd, found = Start(anchors, anchors, np.repeat(numbers, self.crowd)), []
         people = problem.limit(changed(problem, crowd.people, rng), crowd.anchors, rng)
         for generation in range(self.generations + 1):
             crowd = Start(people, crowd.anchors, crowd.seeds)

@@ -61,7 +61,7 @@ def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[
     near = np.clip(values + ahead * problem.stride, problem.low, problem.high)
     neighbours = np.repeat(people[:, None, :], free, axis=1)
     neighbours[:, np.arange(free), problem.free] = near
-    flat = neighbours.reshape(n * free, -1)
+    flat = neighbours.reshape(n * free, people.shape[1])
 
     def slopes(twins: Indices, scores: Codes) -> Codes:
         reached = oracle.scores_at(flat, np.repeat(twins, free)).reshape(n, free)

@@ -99,7 +99,7 @@ class Sg(Strategy):
             return start.rows(np.zeros(0, dtype=np.int64)), np.zeros(0)
         person, attribute, low, high, sure = constraints(tree, values, problem, whole=local)
         usable = (low <= high) & (local | (sure >= self.confidence))
-        person, attribute, low, high, sure = (part[usable] for part in (person, attribute, low, high, sure))
+        person, attribute, low, high, sure = person[usable], attribute[usable], low[usable], high[usable], sure[usable]
         draws = rng.random(len(person))
         discrete = problem.discrete[attribute]
         value = np.where(discrete, np.floor(low + draws * (high - low + 1)), low + draws * (high - low))
@@ -176,9 +176,7 @@ class Queue:
         more, ranks = more.rows(new), ranks[new]
         mine = self._waiting
         seeds = None if mine.seeds is None or more.seeds is None else np.concatenate([mine.seeds, more.seeds])
-        joined = Start(
-            np.concatenate([mine.people, more.people]), np.concatenate([mine.anchors, more.anchors]), seeds
-        )
+        joined = Start(np.concatenate([mine.people, more.people]), np.concatenate([mine.anchors, more.anchors]), seeds)
         ranks = np.concatenate([self._ranks, ranks])
         order = np.argsort(-ranks, kind="stable")[: self._longest]
         self._waiting, self._ranks = joined.rows(order), ranks[order]

@@ -38,9 +38,19 @@ class Start:
 
     def rows(self, chosen: npt.NDArray[np.generic]) -> Start:
         """Some of them."""
-        return Start(
-            self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen]
-        )
+        return Start(self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One step of all walkers: what was moved, who was reached, and who stays there."""
+
+    attribute: Indices
+    sign: Codes
+    people: Codes
+    figures: Evaluation
+    hit: Flags
+    kept: Flags
 
 
 class Guide(ABC):
@@ -51,8 +61,8 @@ class Guide(ABC):
         """A free attribute and a sign for every walker."""
 
     @abstractmethod
-    def learn(self, step: tuple[Indices, Codes], hopped: Codes, found: Evaluation, kept: Flags) -> None:
-        """``hopped`` are the people reached, ``found`` their figures, ``kept`` who stays there."""
+    def learn(self, outcome: Outcome) -> None:
+        """After every step."""
 
 
 class Aimless(Guide):
@@ -65,7 +75,7 @@ class Aimless(Guide):
         """Uniform."""
         return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
 
-    def learn(self, step: tuple[Indices, Codes], hopped: Codes, found: Evaluation, kept: Flags) -> None:
+    def learn(self, outcome: Outcome) -> None:
         """Nothing."""
 
 
@@ -87,13 +97,13 @@ def walk(
     problem = oracle.problem
     current, here = start.people.copy(), np.ones(len(start), dtype=np.bool_)
     for _ in range(steps if len(start) else 0):
-        step = guide.choose(rng)
-        hopped = problem.limit(problem.step(current, *step), start.anchors, rng)
+        attribute, sign = guide.choose(rng)
+        hopped = problem.limit(problem.step(current, attribute, sign), start.anchors, rng)
         found = oracle.ask(hopped, seeds=start.seeds, origin="local")
         hit = apart(oracle, found)
         kept = hit | ~here | (rng.random(len(hit)) < forgiveness)
         current[kept], here[kept] = hopped[kept], hit[kept]
-        guide.learn(step, hopped, found, kept)
+        guide.learn(Outcome(attribute, sign, hopped, found, hit, kept))
 
 
 def approach(
