@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from fairbits.cli.cases import cases
+from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.measure import measure
 from fairbits.cli.search import search
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(measure)
 app.command()(search)
 app.command()(cases)
+app.command()(compare)
 app.add_typer(data_app, name="data")
 
 

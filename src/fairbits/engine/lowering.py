@@ -10,18 +10,18 @@ from fairbits.engine.plan import Activation, Head, Plan
 from fairbits.models import Network
 
 
-def plan_of(network: Network, encoding: Encoding, twins: Twins) -> Plan:
-    """The plan for asking this network about people and their twins."""
+def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
+    """The plan for asking this network about people and their twins, or (None) about rows as they are."""
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
-    protected = {int(column) for column in twins.columns}
+    protected = set() if twins is None else {int(column) for column in twins.columns}
     numeric = [i for i in layer.slopes if i not in protected]
     lookup = [i for i in layer.tables if i not in protected]
     sizes = [len(layer.tables[i][1]) for i in lookup]
     width = len(layer.bias)
     return Plan(
         bias=layer.bias,
-        twins=_protected_part(layer, twins),
+        twins=np.zeros((1, width), np.float32) if twins is None else _protected_part(layer, twins),
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -105,8 +106,15 @@ class Evaluator:
         rows[:, self.twins.columns] = self.twins.values[twins]
         return self.encoding.pull_back(self.model.gradients(self.encoding.encode(rows)), rows)  # type: ignore[attr-defined]
 
+    @cached_property
+    def _lone_plan(self) -> Plan | None:
+        """The kernels for rows as they are, without twins."""
+        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person, (n,)."""
+        if self._lone_plan is not None:
+            return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         result = np.empty(len(codes), dtype=np.float32)
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))

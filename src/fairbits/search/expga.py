@@ -23,12 +23,14 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Indices, Problem
+from fairbits.search.problem import Problem
 from fairbits.search.strategy import Strategy, population
 from fairbits.search.walks import Flags, apart, drawn_people
 
 #: A little ridge keeps the least squares solvable when an attribute happens not to vary.
 RIDGE = 1e-3
+#: People in a generation, at most: twice as many are explained before the first one.
+LARGEST = 1024
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ExpGA(Strategy):
 
     crowd: int | None = None  # people in a generation; None: by the number of twins
     generations: int = 200
-    samples: int = 100  # neighbours that an explanation is fitted to
+    samples: int = 50  # neighbours that an explanation is fitted to
     crossover: float = 0.9
     mutation: float = 0.05
 
@@ -52,7 +54,7 @@ class ExpGA(Strategy):
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Explained seeds, bred for some generations."""
-        problem, count = oracle.problem, self.crowd or population(oracle.evaluator.m)
+        problem, count = oracle.problem, self.crowd or min(LARGEST, population(oracle.evaluator.m))
         drawn = drawn_people(oracle, rng, 2 * count)
         rank = protected_rank(oracle, drawn.people, self.samples, rng)
         chosen = drawn.rows(np.argsort(rank, kind="stable")[:count])
@@ -102,11 +104,11 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
     """The spread of every attribute among a person's neighbours, and its slope in a linear model of the score."""
     problem, twins = oracle.problem, oracle.evaluator.twins
     n, d = people.shape
-    own: Indices = rng.integers(0, twins.m, n)
+    own = rng.integers(0, twins.m, size=(n,))
     gram, target = np.zeros((n, d, d)), np.zeros((n, d))
     spread = np.zeros((n, d))
     range_ = scale_of(problem, d)
-    block = max(1, 400_000 // samples)
+    block = max(1, 50_000 // samples)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
         here, count = people[rows], len(people[rows])

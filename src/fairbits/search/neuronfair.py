@@ -31,6 +31,8 @@ from fairbits.search.walks import approach
 
 #: People whose activations decide which neurons are biased.
 SAMPLE = 512
+#: Seeds that advance together, at most: forty moves of very many would leave no time to walk.
+LARGEST = 512
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class NeuronFair(Strategy):
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Some seeds along their biased neurons, and a walk from each whose twins part."""
-        count = self.seeds or population(oracle.evaluator.m)
+        count = self.seeds or min(LARGEST, population(oracle.evaluator.m))
         direction = BiasedNeurons(oracle, count, rng)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
         walk_slopes(oracle, start, rng, steps=self.local_moves)

@@ -6,8 +6,8 @@ ID case is moved so that exactly one constraint of its path fails. Global: every
 constraints, as long as the tree is confident there. Where we differ from the public code, and why:
 
 * a path constrains a box, so a solver is not needed: the attribute is drawn from the interval that is left;
-* one tree serves all inputs taken from the queue together (5000 neighbours per 64 of them), where the public code fits
-  a tree for each; a path then belongs to many inputs, and so it is people, not paths, that are not visited twice;
+* one tree, fitted to 20,000 neighbours, serves all inputs taken from the queue together, where the public code fits one
+  to 5000 for each; a path then belongs to many inputs, and so it is people, not paths, that are not visited twice;
 * confidence at a node is the share of neighbours there that get the input's own decision: the majority's share, with
   two classes, never falls below the published threshold of 0.3;
 * a round has a queue of its own. The neighbours' decisions are counted as queries, one for each.
@@ -30,8 +30,8 @@ from fairbits.search.seen import Seen, keys_of
 from fairbits.search.strategy import Strategy, population
 from fairbits.search.walks import Flags, Start, apart
 
-#: Inputs that share 5000 neighbours; and how long the queue may grow, in batches.
-SHARING, LONGEST = 64, 16
+#: Inputs that share a tree, at most; and how long the queue may grow, in batches.
+SHARING, LONGEST = 1024, 16
 #: Rank in the queue of what bends the path of an ID case; the rest is ranked by its confidence, below that.
 LOCAL = 2.0
 
@@ -41,7 +41,7 @@ class Sg(Strategy):
     """The paper's parameters under the paper's defaults."""
 
     seeds: int | None = None
-    neighbours: int = 5000
+    neighbours: int = 20_000  # that a tree is fitted to
     confidence: float = 0.3
     depth: int = 10
     batches: int = 40  # taken from the queue in a round
@@ -57,7 +57,7 @@ class Sg(Strategy):
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Seeds, and what grows from them."""
-        problem, count = oracle.problem, self.seeds or population(oracle.evaluator.m)
+        problem, count = oracle.problem, self.seeds or min(SHARING, population(oracle.evaluator.m))
         rows = problem.pick_rows(rng, count)
         numbers, figures = oracle.open_seeds(rows)
         queue = Queue(Start(problem.rows[rows], problem.rows[rows], numbers), problem)
@@ -81,7 +81,7 @@ class Sg(Strategy):
         from sklearn.tree import DecisionTreeClassifier
 
         problem = oracle.problem
-        near = people[rng.integers(0, len(people), self.neighbours * -(-len(people) // SHARING))]
+        near = people[rng.integers(0, len(people), self.neighbours)]
         fresh = rng.random((len(near), len(problem.free))) < 1 / 3
         near[:, problem.free] = np.where(fresh, problem.uniform(rng, len(near)), near[:, problem.free])
         scores = oracle.scores_at(near, rng.integers(0, oracle.evaluator.m, len(near)))
