@@ -76,7 +76,11 @@ def _yield_table(found: Comparison) -> Table:
         cells += [_seconds(entry.mean("seconds_to_first_id")), _seconds(entry.mean("seconds_to_1000_id"))]
         if tested:
             verdict = entry.verdict
-            cells += ["", ""] if verdict is None else [f"{verdict.p:.3f}", f"{verdict.a12:.2f}"]
+            cells += (
+                ["", ""]
+                if verdict is None
+                else ["<.01" if verdict.p < 0.01 else f"{verdict.p:.2f}", f"{verdict.a12:.2f}"]
+            )
         table.add_row(*cells)
     return table
 
@@ -102,11 +106,13 @@ def _table(first: str, *rest: str) -> Table:
 def _count(entry: Entry, single: bool) -> list[str]:
     ids = entry.mean("id_cases") or 0.0
     spread = entry.deviation("id_cases") or 0.0
-    return [f"{ids:,.0f}" if ids else "none found", *([] if single else [f"{spread:,.0f}"])]
+    return [_whole(ids) if ids else "none found", *([] if single else [_whole(spread)])]
 
 
 def _whole(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value < 1e5 else f"{value / 1e3:,.0f}k"
 
 
 def _percent(value: float | None) -> str:
