@@ -15,6 +15,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from fairbits.paper.compare import Comparison, Entry
+    from fairbits.paper.significance import Verdict
 
 
 @contextmanager
@@ -75,12 +76,7 @@ def _yield_table(found: Comparison) -> Table:
         cells += [_percent(entry.mean("local_success_rate"))]
         cells += [_seconds(entry.mean("seconds_to_first_id")), _seconds(entry.mean("seconds_to_1000_id"))]
         if tested:
-            verdict = entry.verdict
-            cells += (
-                ["", ""]
-                if verdict is None
-                else ["<.01" if verdict.p < 0.01 else f"{verdict.p:.2f}", f"{verdict.a12:.2f}"]
-            )
+            cells += _verdict(entry.verdict)
         table.add_row(*cells)
     return table
 
@@ -107,6 +103,12 @@ def _count(entry: Entry, single: bool) -> list[str]:
     ids = entry.mean("id_cases") or 0.0
     spread = entry.deviation("id_cases") or 0.0
     return [_whole(ids) if ids else "none found", *([] if single else [_whole(spread)])]
+
+
+def _verdict(verdict: Verdict | None) -> list[str]:
+    if verdict is None:
+        return ["", ""]
+    return ["<.01" if verdict.p < 0.01 else f"{verdict.p:.2f}", f"{verdict.a12:.2f}"]
 
 
 def _whole(value: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fairbits.paper.tables import Results
 
 _Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
+PLACE = Path("runs", "paper")
 QUESTIONS = ("datasets", "rq1", "rq2")
 
 
@@ -24,14 +26,10 @@ def paper(
     strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
     budget: Annotated[str, typer.Option(help="How long each cell's run may take.")] = "5s",
     repeats: Annotated[int, typer.Option(help="Runs of each cell.")] = 1,
-    full: Annotated[
-        bool, typer.Option("--full", help="The paper's: an hour (rq1), 15 minutes (rq2), 10 runs.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="As the paper: an hour (rq1), 15 min (rq2), 10 runs.")] = False,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
-    out: Annotated[Path, typer.Option(help="Folder of the tables; finished cells in it are not run again.")] = Path(
-        "runs/paper"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder of the tables; finished cells are not run again.")] = PLACE,
     as_json: Json = False,
 ) -> None:
     """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was."""
@@ -64,10 +62,7 @@ def paper(
         with steps(seconds, shown=not as_json) as progress:
             table = plan.run(progress)
     if as_json:
-        rows = [list(row) for row in table.rows]
-        print(
-            json.dumps({"title": table.title, "columns": table.columns, "rows": rows, "notes": table.notes}, indent=2)
-        )
+        print(json.dumps(asdict(table), indent=2, ensure_ascii=False))
         return
     _show(table)
     print(f"Kept in {out}")

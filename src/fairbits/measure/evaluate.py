@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,9 @@ class Evaluator:
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """What every layer puts out for one twin of each person, (n, width) each."""
         require(self.model, HasLayerGradients, "this search")
-        return self.model.activations(self.encoding.encode(self._as_twins(codes, twins)))  # type: ignore[attr-defined]
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
 
     def layer_gradients(
         self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
@@ -141,7 +144,8 @@ class Evaluator:
         """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
         require(self.model, HasLayerGradients, "this search")
         rows = self._as_twins(codes, twins)
-        found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
+        with _one_core():
+            found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
         return self.encoding.pull_back(found, rows)
 
     def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
@@ -180,6 +184,18 @@ class Evaluator:
                 f"row {person + 1}); check its inputs."
             )
         return table
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_core() -> AbstractContextManager[Any]:
+    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
+    return _libraries().limit(limits=1)
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:

@@ -59,4 +59,4 @@ def shown(cell: Cell) -> str:
     if size >= 1e4:
         return f"{cell / 1e3:.0f}k"
     places = 3 if 0 < size < 0.1 else 2 if size < 10 else 1
-    return f"{cell:.{places}f}"
+    return f"{cell:.0f}" if float(cell).is_integer() else f"{cell:.{places}f}"
