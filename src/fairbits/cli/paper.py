@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 _Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2")
+QUESTIONS = ("datasets", "rq1", "rq2", "ablation")
 
 
 def paper(
-    question: Annotated[str, typer.Argument(help="datasets, rq1 (how k grows) or rq2 (who finds ID cases faster).")],
+    question: Annotated[str, typer.Argument(help="datasets, rq1, rq2 or ablation.")],
     subjects: Annotated[_Text, typer.Option(help="Subjects, separated by commas.  [default: the paper's ten]")] = None,
     strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
     budget: Annotated[str, typer.Option(help="How long each cell's run may take.")] = "5s",
     repeats: Annotated[int, typer.Option(help="Runs of each cell.")] = 1,
     full: Annotated[bool, typer.Option("--full", help="As the paper: an hour (rq1), 15 min (rq2), 10 runs.")] = False,
+    queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
     out: Annotated[Path, typer.Option(help="Folder of the tables; finished cells are not run again.")] = PLACE,
@@ -38,6 +39,7 @@ def paper(
 
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
+    from fairbits.paper.ablation import ablation
     from fairbits.paper.research import FULL_SECONDS, Plan
     from fairbits.paper.subjects import datasets, roster
     from fairbits.search import seconds_of
@@ -46,6 +48,11 @@ def paper(
     if question == "datasets":
         table = datasets(found)
         table.write(out, question)
+    elif question == "ablation":
+        with steps(2.0, shown=not as_json) as progress:
+            table = ablation(
+                found, out, queries=queries, repeats=repeats, threads=threads_of(threads), progress=progress
+            )
     else:
         seconds = FULL_SECONDS[question] if full else seconds_of(budget)
         plan = Plan.of(
@@ -81,7 +88,7 @@ def _show(table: Results) -> None:
     from fairbits.paper.tables import shown
 
     console = Console(highlight=False)
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for place, heading in enumerate(table.columns):
         words = any(isinstance(row[place], str) for row in table.rows)
         drawn.add_column(heading, justify="left" if words else "right", no_wrap=True)

@@ -11,7 +11,7 @@ from fairbits.models import Network
 
 
 def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
-    """The plan for asking this network about people and their twins, or (None) about rows as they are."""
+    """The plan for asking this network about people and their twins; with None, about rows just as they are."""
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
     protected = set() if twins is None else {int(column) for column in twins.columns}
@@ -21,7 +21,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
     width = len(layer.bias)
     return Plan(
         bias=layer.bias,
-        twins=np.zeros((1, width), np.float32) if twins is None else _protected_part(layer, twins),
+        twins=_protected_part(layer, twins),
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,
@@ -41,8 +41,10 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
     )
 
 
-def _protected_part(layer: FirstLayer, twins: Twins) -> npt.NDArray[np.float32]:
+def _protected_part(layer: FirstLayer, twins: Twins | None) -> npt.NDArray[np.float32]:
     """What the protected values add to the first layer, once per twin, summed in double precision."""
+    if twins is None:
+        return np.zeros((1, len(layer.bias)), np.float32)
     parts = [
         layer.contribution(int(column), twins.values[:, position]).astype(np.float64)
         for position, column in enumerate(twins.columns)

@@ -177,6 +177,8 @@ class Oracle:
         budget = self.budget
         if budget.seconds is not None and self.seconds >= budget.seconds:
             return 0
+        if budget.queries is not None:
+            wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
         if budget.evaluations is None:
             return wanted
         return min(wanted, budget.evaluations - self.tally.evaluations)
