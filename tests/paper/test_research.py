@@ -36,9 +36,7 @@ def nothing_added(monkeypatch, tmp_path) -> None:
 
 
 def _offline(source):
-    raise UsageError(
-        f"the data of {source.name!r} are not on this machine; run 'fairbits data add {source.name} FILE'."
-    )
+    raise UsageError(f"the data of {source.name!r} are not on this machine; run 'data add {source.name} FILE'.")
 
 
 def test_missing_data_are_named_with_what_stands_in(nothing_added) -> None:

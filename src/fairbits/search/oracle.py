@@ -20,6 +20,9 @@ from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
 
+#: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
+MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
+
 Clock = Callable[[], float]
 
 
@@ -241,6 +244,8 @@ class Oracle:
 
 
 def _filter_for(budget: Budget) -> Seen:
-    """A duplicate filter no larger than the budget can fill."""
-    bounds = [bound for bound in (budget.evaluations, budget.cases) if bound is not None]
-    return Seen(capacity_hint=min(bounds)) if bounds else Seen()
+    """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
+    bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
+    if budget.seconds is not None:
+        bounds.append(int(min(LARGEST_HINT, MOST_PER_SECOND * (1.0 + budget.seconds))))
+    return Seen(capacity_hint=min(bounds))
