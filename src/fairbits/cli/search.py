@@ -29,7 +29,7 @@ DEFAULT_BUDGET = "60s"
 
 def search(
     subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
-    strategy: Annotated[_Text, typer.Option(help="climb, dice or random.  [default: climb]")] = None,
+    strategy: Annotated[_Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.  [default: climb]")] = None,
     budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,

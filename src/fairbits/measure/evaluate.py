@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, Model, Network, require
+from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -128,6 +130,52 @@ class Evaluator:
         """Which twins can exist, (n, m); None where all of them can, for everybody."""
         return self.validity.twins(codes) if self.validity.about_twins else None
 
+    @cached_property
+    def _lone_plan(self) -> Plan | None:
+        """The kernels for rows as they are, without twins."""
+        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+
+    def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Score of one twin of each person, (n,)."""
+        if self._lone_plan is not None:
+            return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        result = np.empty(len(codes), dtype=np.float32)
+        for start in range(0, len(codes), _CHUNK):
+            rows = slice(start, min(start + _CHUNK, len(codes)))
+            encoded = self.encoding.encode(self._as_twins(codes[rows], twins[rows]))
+            result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
+        bad = np.flatnonzero(~np.isfinite(result))
+        if len(bad):
+            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+        return result
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the model lets its layers be looked at, with gradients."""
+        return isinstance(self.model, HasLayerGradients)
+
+    def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person, (n, width) each."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
+
+    def layer_gradients(
+        self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
+        return self.encoding.pull_back(found, rows)
+
+    def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
+        rows = codes.copy()
+        rows[:, self.twins.columns] = self.twins.values[twins]
+        return rows
+
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self._by_vector:
             return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
@@ -179,6 +227,18 @@ class Evaluator:
                 f"row {person + 1}); check its inputs."
             )
         return table
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_core() -> AbstractContextManager[Any]:
+    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
+    return _libraries().limit(limits=1)
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:

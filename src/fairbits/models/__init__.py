@@ -10,6 +10,7 @@ from fairbits.models.protocols import (
     HasClassScores,
     HasGradients,
     HasInterventions,
+    HasLayerGradients,
     Model,
     require,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "HasClassScores",
     "HasGradients",
     "HasInterventions",
+    "HasLayerGradients",
     "Model",
     "Network",
     "load_model",

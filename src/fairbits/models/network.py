@@ -176,6 +176,18 @@ class Network:
             last = special.expit(last)
         return (*afters[:-1], last)
 
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
+        if not 0 <= layer < len(self.weights):
+            raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
+        befores, _ = self._forward(self._checked(inputs))
+        slope = np.asarray(slopes, dtype=np.float32)
+        for i in range(layer, -1, -1):
+            if i < len(self.activations_after):
+                slope = slope * self.activations_after[i].slope(befores[i])
+            slope = slope @ self.weights[i].T
+        return slope
+
     def with_interventions(self, interventions: Sequence[Do]) -> Network:
         """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""
         weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]

@@ -65,6 +65,14 @@ class HasActivations(Protocol):
 
 
 @runtime_checkable
+class HasLayerGradients(HasActivations, Protocol):
+    """A look inside, and how what is seen there depends on the inputs."""
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer, (n, inputs)."""
+
+
+@runtime_checkable
 class HasInterventions(Protocol):
     """Surgery that returns a new model."""
 
@@ -84,6 +92,7 @@ _INSTEAD: dict[type[Any], tuple[str, str]] = {
     HasClassScores: ("the probabilities of all classes", 'scores = "favourable"'),
     HasGradients: ("gradients", "a strategy that needs scores only, such as 'random'"),
     HasActivations: ("layer outputs", "measure and search, which need scores only"),
+    HasLayerGradients: ("gradients of layer outputs", "a native network (.npz), or a strategy that needs none"),
     HasInterventions: ("interventions", "measure and search, which need scores only"),
     CanSave: ("a file format", "a .npz or .onnx network"),
 }

@@ -20,6 +20,9 @@ from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
 
+#: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
+MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
+
 Clock = Callable[[], float]
 
 
@@ -83,6 +86,7 @@ class Oracle:
         self.evaluator = problem.evaluator
         self.budget = budget
         self.tally = tally or Tally()
+        self.findings: dict[str, Any] = {}  # what a strategy has to say besides cases; ends up in the summary
         self._sink = sink
         self._seen = _filter_for(budget) if seen is None else seen
         self._nearest = NearestRow(problem.schema, problem.rows) if nearest is None else nearest
@@ -130,7 +134,7 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """All twin scores of people who have been asked about already.
+        """All twin scores of people who have been asked about already (and so are paid for: not counted again).
 
         A twin that cannot exist has the score of the first that can: it never stands out.
         """
@@ -146,6 +150,33 @@ class Oracle:
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
+    def again(self, people: Codes) -> Evaluation:
+        """Figures of people who have been asked about already: not counted, kept or limited a second time."""
+        return self.evaluator.evaluate(people)
+
+    def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """The score of one twin of each person, (n,): a query each, but nobody is asked about in full, or kept."""
+        self._query(len(people))
+        return self.evaluator.scores_at(people, twins)
+
+    def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person."""
+        self._query(len(people))
+        return self.evaluator.layers(people, twins)
+
+    def layer_gradients(
+        self, people: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> Codes:
+        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person, (n, free)."""
+        self._query(len(people))
+        return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
+
+    def _query(self, count: int) -> None:
+        """Count questions that are no evaluations, and ask none after the end."""
+        if self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+            raise BudgetSpent
+        self.tally.queries += count
+
     def close_round(self) -> None:
         """Add this round's seeds to the tally; the next round has its own."""
         seeds, tally = self._seeds, self.tally
@@ -159,6 +190,8 @@ class Oracle:
         budget = self.budget
         if budget.seconds is not None and self.seconds >= budget.seconds:
             return 0
+        if budget.queries is not None:
+            wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
         if budget.evaluations is None:
             return wanted
         return min(wanted, budget.evaluations - self.tally.evaluations)
@@ -250,6 +283,8 @@ class Oracle:
 
 
 def _filter_for(budget: Budget) -> Seen:
-    """A duplicate filter no larger than the budget can fill."""
-    bounds = [bound for bound in (budget.evaluations, budget.cases) if bound is not None]
-    return Seen(capacity_hint=min(bounds)) if bounds else Seen()
+    """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
+    bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
+    if budget.seconds is not None:
+        bounds.append(int(min(LARGEST_HINT, MOST_PER_SECOND * (1.0 + budget.seconds))))
+    return Seen(capacity_hint=min(bounds))

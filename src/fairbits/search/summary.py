@@ -45,6 +45,7 @@ def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int
         "seconds_to_1000_id": tally.seconds_to_1000_id,
         **figures,
         "exact": exact,
+        "findings": oracle.findings,
     }
 
 
