@@ -43,6 +43,7 @@ class Decoder:
         self._tables: Mapping[int, Values] = {
             i: values_of(a, text=a.name in as_text) for i, a in enumerate(attributes) if a.kind == "category"
         }
+        self._frames: dict[int, Any] = {}
         self._whole = [a.kind == "integer" for a in attributes]
 
     def column(self, position: int, codes: Codes) -> Values:
@@ -63,11 +64,13 @@ class Decoder:
             raise MissingDependencyError("pandas", "pandas", "a model that was trained on a data frame") from None
         found: dict[str, Any] = {}
         for i, name in enumerate(self.names):
-            if i in self._tables and self.categorical:
-                rows = codes[:, i].astype(np.int64)
-                found[name] = pd.Categorical.from_codes(rows, categories=list(self._tables[i]))
-            else:
+            if i not in self._tables:
                 found[name] = self.column(i, codes[:, i])
+                continue
+            if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
+                values = pd.Series(self._tables[i])
+                self._frames[i] = (values.astype("category") if self.categorical else values).array
+            found[name] = self._frames[i].take(codes[:, i].astype(np.int64))
         return pd.DataFrame(found, copy=False)
 
     def array(self, codes: Codes) -> Values:

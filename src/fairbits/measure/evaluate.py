@@ -125,12 +125,15 @@ class Evaluator:
 
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)
-        bad = ~np.isfinite(table)
+        bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
+        if not bad.any() and not self.schema.regression:
+            bad = (table < 0) | (table > 1)
+            what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
             raise ModelError(
-                f"the model gave {bad.sum():,} scores that are not finite (first: {table[bad][0]} for the person in "
-                f"row {person + 1}); check its inputs."
+                f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
+                f"row {person + 1}); {remedy}."
             )
         return table
 

@@ -10,6 +10,12 @@ from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
 
 PICKLES = (".pkl", ".pickle", ".joblib")
+#: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
+_HARMLESS = {
+    "numpy.dtype",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+}
 
 
 def read_skops(path: Path, *, trust_pickle: bool) -> Any:
@@ -20,9 +26,10 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
         raise MissingDependencyError("skops", "sklearn", "reading .skops files") from None
     try:
         unknown = io.get_untrusted_types(file=path)
-        if unknown and not trust_pickle:
+        doubtful = [name for name in unknown if name not in _HARMLESS]
+        if doubtful and not trust_pickle:
             raise ModelError(
-                f"the model {str(path)!r} holds types that could run code: {', '.join(unknown)}; "
+                f"the model {str(path)!r} holds types that are not known to be safe: {', '.join(doubtful)}; "
                 f"if you trust whoever made it, add --trust-pickle."
             )
         return io.load(path, trusted=unknown)
