@@ -112,7 +112,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     for eats in ("frame", "array", "codes"):
-        print(f"black box at {RATE:,} rows/s kept busy, eating {eats:6}", repeated(lambda: busy(given.people, eats), given.rounds))  # noqa: B023
+        print(
+            f"black box at {RATE:,} rows/s kept busy, eating {eats:6}",
+            repeated(lambda: busy(given.people, eats), given.rounds),
+        )  # noqa: B023
     print("one-hot against integer codes, cases/s          ", repeated(lambda: one_hot(given.people), given.rounds))
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
+    from fairbits.search import Budget
 
 _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
+    "Budget": "search",
     "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
@@ -42,6 +44,7 @@ _HOMES = {
 __all__ = [
     "Attribute",
     "Audit",
+    "Budget",
     "Decoder",
     "Encoding",
     "FairbitsError",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.adjoint import Adjoint, reverse
 from fairbits.engine.program import Program, lower
 from fairbits.errors import ModelError
 
@@ -74,6 +75,7 @@ class Plan:
     lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,): first row in the tables
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (values, h)
     program: Program = field(init=False, repr=False)
+    adjoint: Adjoint = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
@@ -83,6 +85,7 @@ class Plan:
             object.__setattr__(self, name, array)
         _check_shapes(self)
         object.__setattr__(self, "program", lower(self))
+        object.__setattr__(self, "adjoint", reverse(self, self.program))
 
     @property
     def m(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Table, Twins
 from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation, Plan, evaluate, plan_of, scores
+from fairbits.engine import Evaluation, Plan, evaluate, gradients, plan_of, scores
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, qid
 from fairbits.measure.partition import check_epsilon, check_partition
@@ -20,6 +21,8 @@ Progress = Callable[[int, int], None]
 
 #: A favourable decision needs at least this probability.
 THRESHOLD = 0.5
+#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
+ROUNDING = 1e-5
 #: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
 REGRESSION_SHARE = 0.025
 #: People handed to the engine between two reports of progress.
@@ -52,7 +55,7 @@ class Evaluator:
         self.twins = Twins(schema)
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
-        self.threads = threads
+        self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
 
     @property
@@ -97,6 +100,8 @@ class Evaluator:
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
         """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
+        if self._plan is not None:
+            return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
         require(self.model, HasGradients, "this search")
         rows = codes.copy()
         rows[:, self.twins.columns] = self.twins.values[twins]
@@ -127,7 +132,7 @@ class Evaluator:
         table = np.asarray(found, dtype=np.float32)
         bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
         if not bad.any() and not self.schema.regression:
-            bad = (table < 0) | (table > 1)
+            bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
@@ -135,7 +140,7 @@ class Evaluator:
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
                 f"row {person + 1}); {remedy}."
             )
-        return table
+        return table if self.schema.regression else np.clip(table, 0, 1)
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:
