@@ -15,6 +15,8 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,7 +89,7 @@ def rate_of(evaluator: Evaluator, codes: np.ndarray, seconds: float = 1.0) -> fl
 def network_of(inputs: int) -> Network:
     rng = np.random.default_rng(2)
     widths = (inputs, 64, 32, 16, 8, 4, 2)
-    weights = [rng.normal(0, np.sqrt(2 / a), (a, b)) for a, b in zip(widths, widths[1:], strict=False)]
+    weights = [rng.normal(0, np.sqrt(2 / a), (a, b)) for a, b in pairwise(widths)]
     return Network.build(weights, [rng.normal(0, 0.1, b) for b in widths[1:]])
 
 
@@ -112,11 +114,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     for eats in ("frame", "array", "codes"):
-        print(
-            f"black box at {RATE:,} rows/s kept busy, eating {eats:6}",
-            repeated(lambda: busy(given.people, eats), given.rounds),
-        )  # noqa: B023
-    print("one-hot against integer codes, cases/s          ", repeated(lambda: one_hot(given.people), given.rounds))
+        share = repeated(partial(busy, given.people, eats), given.rounds)
+        print(f"black box at {RATE:,} rows/s kept busy, eating {eats:6}", share)
+    print("one-hot against integer codes, cases/s             ", repeated(partial(one_hot, given.people), given.rounds))
 
 
 if __name__ == "__main__":

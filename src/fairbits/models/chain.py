@@ -30,10 +30,11 @@ class Source:
     name: str
     transposed: bool = False
     gain: float = 1.0
+    plus: Matrix | float = 0.0
 
     def restore(self, array: Matrix) -> Matrix:
         """The parameter's own array."""
-        return (array.T if self.transposed else array) / self.gain
+        return (array.T if self.transposed else array) / self.gain + self.plus
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class Layer:
     shift: Matrix = field(default_factory=lambda: np.zeros(1))
     weights_from: Source | None = None
     bias_from: Source | None = None
+    shift_from: Source | None = None
     activation: Activation | None = None
 
     def folded(self) -> tuple[Matrix, Matrix]:
@@ -106,9 +108,10 @@ class Chain:
             width = max(len(layer.before), len(factor), len(offset))
             layer.before = np.broadcast_to(layer.before * factor, width)
             layer.offset = np.broadcast_to(layer.offset * factor + offset, width)
-        elif source is not None and layer.bias_from is None and (layer.after == 1).all() and not layer.shift.any():
+        elif source is not None and layer.bias_from is None and _untouched(layer) and (factor == 1).all():
             layer.bias, layer.bias_from = layer.bias + offset, source
         else:
+            layer.shift_from = source if not layer.shift.any() else None
             layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
 
     def activate(self, activation: Activation) -> None:
@@ -185,6 +188,10 @@ class Chain:
         return self._open
 
 
+def _untouched(layer: Layer) -> bool:
+    return bool((layer.after == 1).all() and not layer.shift.any())
+
+
 def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int) -> list[tuple[Source, Matrix]]:
     """The layer's own parameters for new native weights; untouched columns keep every bit."""
     old_w, old_b = layer.folded()
@@ -201,10 +208,12 @@ def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: in
     old_bias = np.broadcast_to(layer.bias, bias.shape)
     bias = np.where(same_b & same_w.all(axis=0), old_bias, bias)
     found: list[tuple[Source, Matrix]] = []
-    for what, source, array, old in (
-        ("weights", layer.weights_from, matrix, layer.matrix),
-        ("bias", layer.bias_from, bias, old_bias),
-    ):
+    second = ("bias", layer.bias_from, bias, old_bias)
+    if layer.bias_from is None and layer.shift_from is not None:  # a normalisation has the layer's only bias
+        old_shift = np.broadcast_to(layer.shift, bias.shape)
+        shift = new_b - (layer.offset @ matrix + layer.bias) * layer.after
+        second = ("bias", layer.shift_from, np.where(same_b & same_w.all(axis=0), old_shift, shift), old_shift)
+    for what, source, array, old in (("weights", layer.weights_from, matrix, layer.matrix), second):
         if np.array_equal(array, old):
             continue
         if source is None or not np.isfinite(array).all():

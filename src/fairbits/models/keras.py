@@ -137,9 +137,7 @@ def _take(chain: Chain, layer: Any) -> None:
         else:  # an activation that is itself a layer
             _take(chain, layer.activation)
     elif kind == "BatchNormalization":
-        factor = 1 / np.sqrt(_array(layer.moving_variance) + layer.epsilon)
-        factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
-        chain.scale(factor, (_array(layer.beta) if layer.center else 0.0) - _array(layer.moving_mean) * factor)
+        _normalise(chain, layer)
     elif kind == "Normalization" and not layer.invert:
         chain.scale(1 / np.maximum(np.sqrt(_array(layer.variance)), 1e-7), 0.0)
         chain.scale(1.0, -_array(layer.mean).ravel() / np.maximum(np.sqrt(_array(layer.variance)), 1e-7).ravel())
@@ -149,6 +147,16 @@ def _take(chain: Chain, layer: Any) -> None:
         _layer_activation(chain, layer, kind)
     else:
         raise NotNative(f"the layer {kind} is not understood.")
+
+
+def _normalise(chain: Chain, layer: Any) -> None:
+    factor = 1 / np.sqrt(_array(layer.moving_variance) + layer.epsilon)
+    factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
+    moved = _array(layer.moving_mean) * factor
+    if layer.center:
+        chain.scale(factor, _array(layer.beta) - moved, Source(layer.beta.path, plus=moved))
+    else:
+        chain.scale(factor, -moved)
 
 
 def _layer_activation(chain: Chain, layer: Any, kind: str) -> None:

@@ -179,7 +179,7 @@ class GraphReader:
         elif kind == "BatchNormalization" and first:
             gain_, offset_, mean, variance = (array for _, array in others)
             factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            chain.scale(factor, offset_ - mean * factor)
+            chain.scale(factor, offset_ - mean * factor, Source(others[1][0], plus=mean * factor))
         else:
             raise NotNative(f"the operation {kind} is not understood.")
 

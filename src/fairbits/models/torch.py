@@ -130,7 +130,11 @@ def _normalise(chain: Chain, given: dict[str, Any], held: Parameters) -> None:
     factor = 1 / np.sqrt(variance + float(given.get("eps", 1e-5)))
     if "weight" in held:
         factor = factor * held["weight"][1]
-    chain.scale(factor, (held["bias"][1] if "bias" in held else 0.0) - mean * factor)
+    if "bias" in held:
+        path, bias = held["bias"]
+        chain.scale(factor, bias - mean * factor, Source(path, plus=mean * factor))
+    else:
+        chain.scale(factor, -mean * factor)
 
 
 def _named(name: str) -> Callable[[dict[str, Any]], Activation]:
