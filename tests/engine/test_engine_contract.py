@@ -123,6 +123,10 @@ GOOD = {
             {"numeric_columns": [-1], "numeric_shifts": [0], "numeric_slopes": [[1, 1]]},
             "columns must be 0 or more",
         ),
+        (
+            {"numeric_columns": [3, 3], "numeric_shifts": [0, 0], "numeric_slopes": [[1, 1], [1, 1]]},
+            r"columns must belong to one attribute each, but got \[3, 3\]",
+        ),
     ],
 )
 def test_plans_are_checked(wrong, message):

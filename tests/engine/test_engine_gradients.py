@@ -8,7 +8,6 @@ import engine_reference as reference
 import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
-from tests.conftest import random_network, random_people
 
 from fairbits import Attribute, Schema
 from fairbits.domain import Encoding, Lookup, Numeric, Twins
@@ -16,6 +15,7 @@ from fairbits.engine import Activation, Head, Plan, gradients, plan_of, scores
 from fairbits.errors import ModelError, OptionError, TableError
 from fairbits.models import Activation as NetworkActivation
 from fairbits.models import Network
+from tests.conftest import random_network, random_people
 
 ACTIVATIONS = ["relu", "leaky_relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "elu", "identity"]
 HEADS = [("softmax", 2, 1), ("softmax", 2, 0), ("softmax", 3, 1), ("softmax", 7, 6), ("sigmoid", 1, 1)]

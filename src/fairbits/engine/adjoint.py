@@ -29,15 +29,20 @@ AT_ONCE = 4
 class Adjoint(NamedTuple):
     """What the kernel of gradients gets beside the program, whose layers it also runs forwards."""
 
-    weights: Array  # of the layers from last to second, outputs x inputs each, then the rows of the steady steps
-    zeros: Array  # in place of biases
+    sources: Array  # the tape, from here on: the dense layers of the way there and back, in order
+    targets: Array
+    inputs: Array
+    outputs: Array
+    weights: Array
+    biases: Array
     before: Array  # per layer: the place of its pre-activations in a tile's buffer
     steady_columns: Array  # attributes whose step does not depend on the code
     table_columns: Array  # attributes whose step is a row of `steps`
     table_indices: Array  # where in the tile their indices are; repeated up to a multiple of `AT_ONCE`
     table_starts: Array  # where in `steps` their rows begin; likewise
     steps: Array  # rows padded to a whole number of tiles
-    steady: int  # from here on: places in a tile's buffer
+    trouble: int  # from here on: places in a tile's buffer; all from this one to the end must be finite
+    steady: int
     found: int
     size: int
 
@@ -56,20 +61,39 @@ def reverse(plan: Plan, program: Program) -> Adjoint:
     starts = np.cumsum([0, *(len(steps[place]) for place in moving)])[:-1] * round_up(h)
     padded = -(-len(moving) // AT_ONCE) * AT_ONCE
     at_once = np.minimum(np.arange(padded), len(moving) - 1)
-    last = program.scores + outputs * PEOPLE
+    before = np.array([program.base, *program.scores + _starts(program.widths[1:]) * PEOPLE], np.int64)
+    trouble = program.scores + outputs * PEOPLE
     return Adjoint(
-        weights=np.concatenate([*_transposed(program), slopes.T.ravel()]).astype(np.float32),
-        zeros=np.zeros(max(int(program.widths.max()), len(slopes)), np.float32),
-        before=np.array([program.base, *program.scores + _starts(program.widths[1:]) * PEOPLE], np.int64),
+        **_tape(program, before, slopes, trouble + PEOPLE),
+        before=before,
         steady_columns=np.array([*plan.numeric_columns, *plan.lookup_columns[lookups][steady]], np.int64),
         table_columns=plan.lookup_columns[lookups][moving],
         table_indices=program.indices + np.array(moving, np.int64)[at_once] * PEOPLE,
         table_starts=starts.astype(np.int64)[at_once],
         steps=np.pad(rows, ((0, 0), (0, round_up(h) - h))).astype(np.float32).ravel(),
-        steady=last,
-        found=last + len(slopes) * PEOPLE,
-        size=last + (len(slopes) + padded) * PEOPLE,
+        trouble=trouble,
+        steady=trouble + PEOPLE,
+        found=trouble + (1 + len(slopes)) * PEOPLE,
+        size=trouble + (1 + len(slopes) + padded) * PEOPLE,
     )
+
+
+def _tape(program: Program, before: Array, slopes: Array, steady: int) -> dict[str, Array]:
+    """Numeric attributes, layers forwards, layers backwards, steady steps: each a dense layer."""
+    widths = program.widths.tolist()
+    numeric, back = program.columns.size - program.lookup_sizes.size, widths[::-1]
+    buffers = [program.near, program.far] * len(widths)
+    weights = [program.numeric_slopes, program.weights, *_transposed(program), slopes.T.ravel()]
+    biases = [program.bias, program.biases, np.zeros(sum(back[1:]) + len(slopes))]
+    places = {
+        "sources": [program.numeric, *[program.near] * len(widths[1:]), *buffers[: len(widths)]],
+        "targets": [*before, *buffers[1 : len(widths)], steady],
+        "inputs": [numeric, *widths[:-1], *back],
+        "outputs": [*widths, *back[1:], len(slopes)],
+    }
+    tape = {name: np.array(values, np.int64) for name, values in places.items()}
+    numbers = {"weights": np.concatenate(weights), "biases": np.concatenate(biases)}
+    return tape | {name: values.astype(np.float32) for name, values in numbers.items()}
 
 
 def _starts(sizes: Array) -> Array:

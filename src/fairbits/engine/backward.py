@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.elementary import IDENTITY, activate, exp, sigmoid_slope, steepen
-from fairbits.engine.kernels import dense, first_layer, harmless, prefetch_codes, read_codes
+from fairbits.engine.kernels import add_lookups, dense, harmless, prefetch_codes, read_codes
 from fairbits.engine.memory import load, splat, store, store_totals, transpose
 from fairbits.engine.simd import PEOPLE, add, bend, bend_slope, compiled, div, fma, merged, minimum, mul, sub
 
@@ -29,37 +29,43 @@ def read_twins(program, twins, first, tile):
 
 
 @merged
-def forwards(program, adjoint, tile):
-    """Run the layers, keeping what each gets before its activation."""
-    weight, bias = np.int64(0), np.int64(0)
-    for layer in range(program.widths.size - 1):
-        inputs, outputs = program.widths[layer], program.widths[layer + 1]
-        before, near = adjoint.before[layer], program.near
-        if program.curves[layer] == IDENTITY:
-            below = splat(program.slopes[layer])
-            for j in range(inputs):
-                store(tile, near + j * PEOPLE, bend(load(tile, before + j * PEOPLE), below))
-        else:
-            activate(tile, before, near, inputs, program.curves[layer], program.alphas[layer])
-        after = adjoint.before[layer + 1]
-        dense(tile, near, after, program.weights, weight, program.biases, bias, inputs, outputs, ONE)
-        weight += inputs * outputs
-        bias += outputs
+def activation(program, adjoint, tile, layer):
+    """Put the outputs of a layer into `near`; what it got before its activation stays where it is."""
+    before, count = adjoint.before[layer], program.widths[layer]
+    if program.curves[layer] == IDENTITY:
+        below = splat(program.slopes[layer])
+        for j in range(count):
+            store(tile, program.near + j * PEOPLE, bend(load(tile, before + j * PEOPLE), below))
+    else:
+        activate(tile, before, program.near, count, program.curves[layer], program.alphas[layer])
 
 
 @merged
-def head_slope(program, adjoint, tile, score):
-    """Put the gradient at the outputs x into `near`; says whether the outputs are finite.
+def activation_slope(program, adjoint, tile, layer, target):
+    """Multiply the gradient at a layer's outputs, in place, to that at its pre-activations."""
+    before, count = adjoint.before[layer], program.widths[layer]
+    if program.curves[layer] == IDENTITY:
+        below = splat(program.slopes[layer])
+        for j in range(count):
+            at = target + j * PEOPLE
+            store(tile, at, mul(load(tile, at), bend_slope(load(tile, before + j * PEOPLE), below)))
+    else:
+        steepen(tile, before, target, count, program.curves[layer], program.alphas[layer])
+
+
+@merged
+def head_slope(program, adjoint, tile, layer, score):
+    """Put the gradient at the outputs x of the last layer into `near`.
 
     The margin against several classes is -log(sum of exp(-x)), and exp(-x) are the odds against the score.
     """
-    layers = program.widths.size - 1
-    outputs, at = program.widths[layers], adjoint.before[layers]
+    outputs, at = program.widths[layer], adjoint.before[layer]
     least, trouble = splat(INFINITY), splat(ZERO)
     for j in range(outputs):
         x = load(tile, at + j * PEOPLE)
         trouble = add(trouble, sub(x, x))  # NaN if x is not finite
         least = minimum(x, least)
+    store(tile, adjoint.trouble, trouble)
     if outputs == 1:
         slope = splat(ONE)
         if score and not program.linear:
@@ -78,33 +84,29 @@ def head_slope(program, adjoint, tile, score):
             scale = div(scale, mul(add(odds, splat(ONE)), add(div(splat(ONE), odds), splat(ONE))))
         for j in range(outputs):
             store(tile, program.near + j * PEOPLE, mul(scale, load(tile, program.near + j * PEOPLE)))
-    return harmless(trouble)
 
 
 @merged
-def backwards(program, adjoint, tile):
-    """Run the layers in reverse, then the steady steps, as if they were a layer; gives where the gradient is
-    at the first pre-activation."""
-    layers, weight = program.widths.size - 1, np.int64(0)
-    near, far = program.near, program.far
-    for back in range(layers + 1):
-        layer = layers - 1 - back
-        inputs, outputs, target = program.widths[layer + 1], adjoint.steady_columns.size, adjoint.steady
-        if back < layers:
-            outputs, target = program.widths[layer], far
-        dense(tile, near, target, adjoint.weights, weight, adjoint.zeros, np.int64(0), inputs, outputs, ONE)
+def there_and_back(program, adjoint, tile, h, score):
+    """Run the layers forwards and in reverse, and the steady steps at the end.
+
+    All of them are dense layers on a tape, because every call of `dense` in a kernel is compiled anew.
+    """
+    layers, weight, bias = program.widths.size - 1, np.int64(0), np.int64(0)
+    for step in range(adjoint.sources.size):
+        source, target = adjoint.sources[step], adjoint.targets[step]
+        inputs, outputs = adjoint.inputs[step], adjoint.outputs[step]
+        if step == layers + 1:
+            head_slope(program, adjoint, tile, layers, score)
+        elif step > layers + 1:
+            activation_slope(program, adjoint, tile, 2 * layers + 1 - step, source)
+        elif step > 0:
+            activation(program, adjoint, tile, step - 1)
+        dense(tile, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
+        if step == 0:
+            add_lookups(program, tile, h, program.table_starts.size + 1)
         weight += inputs * outputs
-        if back < layers:
-            before = adjoint.before[layer]
-            if program.curves[layer] == IDENTITY:
-                below = splat(program.slopes[layer])
-                for j in range(outputs):
-                    at = target + j * PEOPLE
-                    store(tile, at, mul(load(tile, at), bend_slope(load(tile, before + j * PEOPLE), below)))
-            else:
-                steepen(tile, before, target, outputs, program.curves[layer], program.alphas[layer])
-            near, far = far, near
-    return near
+        bias += outputs
 
 
 @merged
@@ -115,19 +117,20 @@ def step_place(adjoint, tile, attribute, person):
 
 
 @merged
-def table_steps(adjoint, tile, gradient, h):
+def table_steps(adjoint, tile, h):
     """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time.
 
     Here neurons are in the lanes: the gradient is turned over, in place, and the sums come out per person.
     """
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
+    gradient = adjoint.sources[adjoint.sources.size - 1]
     for j in range(h, stride):
         store(tile, gradient + j * PEOPLE, splat(ZERO))
     for j in range(0, stride, PEOPLE):
         transpose(tile, gradient + j * PEOPLE)
     attributes = adjoint.table_starts.size
-    for person in range(PEOPLE):
-        for attribute in range(0, attributes, 4):
+    for attribute in range(0, attributes, 4):
+        for person in range(PEOPLE):
             row_a, start_a = step_place(adjoint, tile, attribute, person)
             row_b, start_b = step_place(adjoint, tile, attribute + 1, person)
             row_c, start_c = step_place(adjoint, tile, attribute + 2, person)
@@ -144,19 +147,19 @@ def table_steps(adjoint, tile, gradient, h):
 
 @merged
 def write(adjoint, tile, first, people, result):
-    """Add the derivatives of the tile's people to their columns; says whether all of them are finite."""
+    """Write the derivatives of the tile's people to their columns; says whether everything is finite."""
     trouble = splat(ZERO)
-    for at in range(adjoint.steady, adjoint.size, PEOPLE):
+    for at in range(adjoint.trouble, adjoint.size, PEOPLE):
         x = load(tile, at)
         trouble = add(trouble, sub(x, x))
     steady, moving = adjoint.steady_columns, adjoint.table_columns
     for person in range(people):
         row = np.uint64(first + person)
         for j in range(steady.size):
-            result[row, np.uint64(steady[j])] += tile[np.uint64(adjoint.steady + j * PEOPLE + person)]
+            result[row, np.uint64(steady[j])] = tile[np.uint64(adjoint.steady + j * PEOPLE + person)]
         at = adjoint.found + person * adjoint.table_starts.size
         for j in range(moving.size):
-            result[row, np.uint64(moving[j])] += tile[np.uint64(at + j)]
+            result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
     return harmless(trouble)
 
 
@@ -172,13 +175,9 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, res
             return start + first
         prefetch_codes(codes, first + PEOPLE)
         read_twins(program, twins, first, tile)
-        first_layer(program, tile, h, program.table_starts.size + 1)
-        forwards(program, adjoint, tile)
-        if not head_slope(program, adjoint, tile, score):
-            return start + first
-        gradient = backwards(program, adjoint, tile)
+        there_and_back(program, adjoint, tile, h, score)
         if adjoint.table_starts.size > 0:
-            table_steps(adjoint, tile, gradient, h)
+            table_steps(adjoint, tile, h)
         if not write(adjoint, tile, start + first, min(PEOPLE, n - first), result):
             return start + first
     return -1

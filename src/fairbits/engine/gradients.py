@@ -43,8 +43,8 @@ def gradients(
         buffer = scratch(adjoint.size)
         return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, of == "score", result))
 
-    work = 2 * (program.weights.size + program.tables.shape[0] // max(len(plan.twins), 1)) + adjoint.weights.size
-    run_batch(plan, codes, run, work=work, threads=threads)
+    work = adjoint.weights.size + (program.table_starts.size + adjoint.table_starts.size + 8) * program.widths[0]
+    run_batch(plan, codes, run, work=int(work), threads=threads)
     return result
 
 

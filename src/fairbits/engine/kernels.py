@@ -145,7 +145,7 @@ def add_lookups(program, tile, h, tables):
 
 @merged
 def first_layer(program, tile, h, tables):
-    """The first pre-activation, without the part of the twins (or with it, as one of the tables)."""
+    """The first pre-activation, but for the part of the twins."""
     inputs = program.columns.size - program.lookup_sizes.size
     zero = np.int64(0)
     dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)

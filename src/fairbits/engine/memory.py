@@ -195,11 +195,9 @@ def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any
         def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
             return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
 
-        sums = []
-        for tile in values[2:]:
-            parts = [builder.extract_value(tile, part) for part in range(VECTORS)]
-            sums.append(reduce(builder.fadd, parts))
-        halves = fold(fold(sums[0], sums[1], SINGLES), fold(sums[2], sums[3], SINGLES), PAIRS)
+        parts = [[builder.extract_value(tile, part) for part in range(VECTORS)] for tile in values[2:]]
+        a, b, c, d = (reduce(builder.fadd, vectors) for vectors in parts)
+        halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
         total = fold(halves, halves, FOURS)
         first = builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0, 1, 2, 3]))
         place = _pointer(context, builder, signature.args[0], *values[:2])

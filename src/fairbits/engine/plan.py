@@ -141,6 +141,9 @@ def _check_shapes(plan: Plan) -> None:
     for name in ("numeric_columns", "lookup_columns"):
         if getattr(plan, name).min(initial=0) < 0:
             raise ModelError(f"the plan's {name} must be 0 or more, but got {getattr(plan, name).tolist()}.")
+    columns = [*plan.numeric_columns.tolist(), *plan.lookup_columns.tolist()]
+    if len(set(columns)) < len(columns):
+        raise ModelError(f"the plan's columns must belong to one attribute each, but got {columns}.")
     if plan.activations.size and not set(plan.activations.tolist()) <= set(Activation):
         raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
     _check_head(plan, widths[-1])

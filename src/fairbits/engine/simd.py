@@ -11,7 +11,10 @@ person's figures do not depend on who shares the tile. No operation may be reass
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -32,12 +35,19 @@ INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
 TILE = ir.ArrayType(VECTOR, VECTORS)
 
 
+@cache
+def _fingerprint() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
-    Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
-    change to another file of the engine, touch the files that use this decorator, or remove `__pycache__`.
+    Numba looks only at the file of the function itself to see whether its copy on disk is still good. A kernel
+    is made from all files of the engine, so their fingerprint becomes part of the name of the copy.
     """
+    function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         return numba.njit(cache=True, **options)(function)
