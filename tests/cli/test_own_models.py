@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tomlkit
 
+from fairbits.cli import main
 from fairbits.domain.toml import document_of_schema
 
 from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
@@ -95,24 +96,25 @@ def test_a_function_of_one_s_own(write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "code", "complaint"),
+    ("model", "complaint"),
     [
-        ({"path": "rules:nan"}, None, "scores that are not finite (first: nan for the person in row 3)"),
-        ({"path": "rules:logit"}, None, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
-        ({"path": "rules:crash"}, None, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
-        ({"path": "rules:short"}, None, "asked about 720 rows and answered with an array of shape (3,)"),
-        ({"path": "rules:nowhere"}, None, "'rules' has no 'nowhere'; it has: "),
-        ({"path": "rulez:nan"}, None, "the Python module 'rulez' is not found"),
-        ({"path": "model.bin"}, None, "ending '.bin', which is not known; use .npz, .onnx"),
-        ({"path": "gone.onnx"}, None, "does not exist"),
-        ({"path": "rules:nan", "bach": 3}, None, "unknown key 'bach'; it has: path,"),
-        ({"path": "rules:nan", "batch": 0}, None, "[model] is wrong: the model's batch is 0"),
-        ({"path": "rules:nan", "eats": "grass"}, None, "the model's eats is 'grass'; it has: frame"),
-        ({"path": "rules:nan", "columns": ["agee"]}, None, "Did you mean 'age'"),
-        ({"path": "rules:nan", "trust_pickle": True}, None, "unknown key 'trust_pickle'"),
+        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3)"),
+        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
+        ({"path": "rules:crash"}, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
+        ({"path": "rules:short"}, "asked about 720 rows and answered with an array of shape (3,)"),
+        ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
+        ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
+        ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
+        ({"path": "gone.onnx"}, "does not exist"),
+        ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; it has: path,"),
+        ({"path": "rules:nan", "batch": 0}, "[model] is wrong: the model's batch is 0"),
+        ({"path": "rules:nan", "eats": "grass"}, "the model's eats is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "columns": ["agee"]}, "Did you mean 'age'"),
+        ({"path": "rules:nan", "trust_pickle": True}, "unknown key 'trust_pickle'"),
     ],
 )
-def test_one_sentence_and_exit_2(model: dict, code: None, complaint: str, write) -> None:
+def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch, capsys) -> None:
+    """In this process: the sentence and the code come from `main` either way."""
     folder = write(**model)
     (folder / "model.bin").write_bytes(b"x")
     (folder / "rules.py").write_text(
@@ -122,10 +124,15 @@ def test_one_sentence_and_exit_2(model: dict, code: None, complaint: str, write)
         "def crash(frame):\n    raise KeyError('height')\n"
         "def short(frame):\n    return [1, 2, 3]\n"
     )
-    done = fairbits("measure", "subject.toml", cwd=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr
-    assert done.stderr.count("\n") == 1
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["fairbits", "measure", "subject.toml"])
+    monkeypatch.delitem(sys.modules, "rules", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert complaint in said.err
+    assert said.err.count("\n") == 1
 
 
 def test_an_endpoint(write) -> None:
@@ -135,12 +142,12 @@ def test_an_endpoint(write) -> None:
     server = Server()
     try:
         folder = write(path=server.url, authorization_env="TOKEN", retries=1, wait=0.01)
-        done = fairbits("measure", "subject.toml", "--json", cwd=folder, TOKEN="Bearer x")
+        done = fairbits("measure", "subject.toml", "--json", cwd=folder, **{"TOKEN": "Bearer x"})
         assert done.returncode == 0, done.stderr
         assert np.isfinite(json.loads(done.stdout)["k_mean"])
         assert server.headers[0]["Authorization"] == "Bearer x"
         server.behaviour = lambda rows, n: (200, b"oops")
-        done = fairbits("measure", "subject.toml", cwd=folder, TOKEN="Bearer x")
+        done = fairbits("measure", "subject.toml", cwd=folder, **{"TOKEN": "Bearer x"})
         assert done.returncode == 2
         assert "answered 'oops', where" in done.stderr
     finally:

@@ -45,6 +45,7 @@ class Subject:
     test: Table | None = None
     notes: tuple[str, ...] = ()
     source: str | None = None  # what load_subject was given, where it was
+    model_key: str = ""  # which model it is, where it is no network whose weights could tell
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
@@ -59,6 +60,8 @@ class Subject:
         if isinstance(self.model, Network):
             for array in (*self.model.weights, *self.model.biases):
                 digest.update(array.tobytes())
+        else:
+            digest.update(self.model_key.encode())
         digest.update(self.table.codes.tobytes())
         return digest.hexdigest()[:16]
 
@@ -144,11 +147,26 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     options = _options(model_section, trust_pickle)
-    loaded = read_model(_source(model_section, file), schema, options)
+    source = _source(model_section, file)
+    loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options)
     table = table_from_arrow(data, schema)
     name = str(document.get("name", file.stem))
-    return make_subject(name, loaded, schema, table, encoding=encoding, options=options, source=str(file.resolve()))
+    return make_subject(
+        name,
+        loaded,
+        schema,
+        table,
+        encoding=encoding,
+        options=options,
+        source=str(file.resolve()),
+        model_key=_key(source),
+    )
+
+
+def _key(source: str | Path) -> str:
+    """A file by its content, anything else by its name."""
+    return hashlib.sha256(source.read_bytes()).hexdigest() if isinstance(source, Path) else source
 
 
 def _options(section: Any, trust_pickle: bool) -> ModelOptions:

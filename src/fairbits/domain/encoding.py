@@ -172,6 +172,15 @@ class Encoding:
         """The attributes that the model never gets."""
         return tuple(i for i, part in enumerate(self.parts) if isinstance(part, Unseen))
 
+    def same_as(self, other: Encoding) -> bool:
+        """Whether both make the same inputs of every code."""
+        return self.fixed == other.fixed and all(
+            np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table)
+            if isinstance(a, Lookup) and isinstance(b, Lookup)
+            else a == b
+            for a, b in zip(self.parts, other.parts, strict=True)
+        )
+
     def encode(self, codes: Codes) -> Inputs:
         """(n, attributes) codes to (n, width) inputs."""
         if self._plain:

@@ -13,12 +13,13 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema
+from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.blackbox import reason
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.protocols import Array, Do, Slope
 from fairbits.models.torch import import_torch
+from fairbits.models.torch_trial import layers_of, told_from, width_of
 
 #: Rows on which a fresh module is tried: what it puts out tells probabilities from logits.
 _TRIAL = 64
@@ -52,13 +53,13 @@ class TorchModel:
     @classmethod
     def of(cls, module: Any, schema: Schema | None, options: ModelOptions) -> TorchModel:
         """A module as it is, tried on a few rows to learn its width, its layers and what it puts out."""
-        inputs = _width_of(module, schema, options)
+        run = cls(module, 0, 1, "value", ())._run
+        inputs = width_of(run, module, schema, options)
         rows = np.random.default_rng(0).normal(0, 2, (_TRIAL, inputs))
-        trial = cls(module, inputs, 1, options.output or "value", ())
-        found = trial._run(rows)
+        found = run(rows)
         outputs = found.shape[1]
-        output = options.output or _told_from(found, regression=schema is not None and schema.regression)
-        layers = _layers(module, trial, rows) if options.layers is None else options.layers
+        output = options.output or told_from(found, regression=schema is not None and schema.regression)
+        layers = layers_of(run, module, rows) if options.layers is None else options.layers
         for name in layers:
             if name not in dict(module.named_modules()):
                 known = [n for n, _ in module.named_modules() if n]
@@ -202,59 +203,3 @@ def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
         return found
 
     return hook
-
-
-def _told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
-    """Probabilities lie within [0, 1] and add up to 1; anything else that decides is a logit."""
-    if regression:
-        return "value"
-    within = bool(((found >= 0) & (found <= 1)).all())
-    if found.shape[1] == 1:
-        return "probabilities" if within else "logits"
-    return "probabilities" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logits"
-
-
-def _width_of(module: Any, schema: Schema | None, options: ModelOptions) -> int:
-    """How many inputs it takes: the plain encodings are tried where there is a schema, else its first layer tells."""
-    tried: list[int] = []
-    if schema is not None:
-        tried = [Encoding.identity(schema, columns=options.columns).width]
-        tried.append(Encoding.one_hot(schema, columns=options.columns).width)
-    else:
-        tried = [int(m.in_features) for m in module.modules() if hasattr(m, "in_features")][:1]
-    complaint = "it has no dense layer that tells; give a schema."
-    for width in tried:
-        try:
-            TorchModel(module, width, 1, "value", ())._run(np.zeros((2, width)))
-        except ModelError as error:
-            complaint = str(error)
-        else:
-            return width
-    raise ModelError(f"it takes rows of neither {' nor '.join(map(str, tried)) or '?'} inputs: {complaint}")
-
-
-def _layers(module: Any, trial: TorchModel, rows: npt.NDArray[Any]) -> tuple[str, ...]:
-    """Activation modules with one (n, width) output that run once; without any, every dense layer but the last."""
-    torch = import_torch("running PyTorch modules")
-    calls: dict[str, int] = {}
-    handles = []
-
-    def watch(name: str) -> Any:
-        def hook(_module: Any, _given: Any, found: Any) -> None:
-            if isinstance(found, torch.Tensor) and found.ndim == 2:
-                calls[name] = calls.get(name, 0) + 1
-
-        return hook
-
-    leaves = [(name, m) for name, m in module.named_modules() if name and not list(m.children())]
-    try:
-        handles = [m.register_forward_hook(watch(name)) for name, m in leaves]
-        trial._run(rows)
-    finally:
-        for handle in handles:
-            handle.remove()
-    kinds = dict(leaves)
-    once = [name for name in calls if calls[name] == 1]
-    active = [n for n in once if type(kinds[n]).__module__ == "torch.nn.modules.activation"]
-    active = [n for n in active if type(kinds[n]).__name__ not in {"Softmax", "LogSoftmax"}]
-    return tuple(active or [n for n in once if isinstance(kinds[n], torch.nn.Linear)][:-1])
