@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -93,30 +91,36 @@ def network_of(inputs: int) -> Network:
     return Network.build(weights, [rng.normal(0, 0.1, b) for b in widths[1:]])
 
 
-def one_hot(people: int) -> float:
-    schema = schema_of()
+def one_hot(people: int, protected: tuple[str, ...], rounds: int) -> list[float]:
+    """The two kinds by turns; the ratio of every pair of neighbours in time."""
+    schema = schema_of().with_protected(protected)
     codes = people_of(schema, people)
-    rates = []
+    evaluators = []
     for make in (Encoding.one_hot, Encoding.identity):
         encoding = make(schema)
-        rates.append(rate_of(Evaluator(network_of(encoding.width), schema, encoding, threads=1), codes))
-    return rates[0] / rates[1]
+        evaluators.append(Evaluator(network_of(encoding.width), schema, encoding, threads=1))
+    pairs = [[rate_of(evaluator, codes) for evaluator in evaluators] for _ in range(rounds)]
+    return [hot / plain for hot, plain in pairs]
 
 
-def repeated(figure: Callable[[], float], rounds: int) -> str:
-    found = [figure() for _ in range(rounds)]
-    return f"{statistics.median(found):6.1%}   (from {min(found):.1%} to {max(found):.1%})"
+def row(name: str, found: list[float]) -> str:
+    return f"| {name} | {statistics.median(found):.1%} | {min(found):.1%} | {max(found):.1%} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=4000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
+    print("| | median | least | most |")
+    print("| --- | --: | --: | --: |")
     for eats in ("frame", "array", "codes"):
-        share = repeated(partial(busy, given.people, eats), given.rounds)
-        print(f"black box at {RATE:,} rows/s kept busy, eating {eats:6}", share)
-    print("one-hot against integer codes, cases/s             ", repeated(partial(one_hot, given.people), given.rounds))
+        found = [busy(given.people, eats) for _ in range(given.rounds)]
+        print(row(f"black box at {RATE:,} rows/s kept busy, eating {eats}", found), flush=True)
+    for protected in (("sex",), ("age", "race", "sex")):
+        found = one_hot(given.people, protected, given.rounds)
+        m = 2 if len(protected) == 1 else 90
+        print(row(f"one-hot against integer codes, cases/s, m = {m}", found), flush=True)
 
 
 if __name__ == "__main__":

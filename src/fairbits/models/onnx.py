@@ -16,6 +16,7 @@ import numpy as np
 from fairbits.domain import Schema
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
+from fairbits.models.blackbox import reason
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.onnx_graph import FLOATS, Graph, as_reals, read_proto
@@ -31,6 +32,8 @@ _COLUMNWISE = _PASS | {
     *("Concat", "Gather", "Reshape", "Unsqueeze", "Squeeze", "Add", "Sub", "Mul", "Div", "Where", "IsNaN", "Split"),
     *("OneHotEncoder", "Scaler", "LabelEncoder", "Imputer", "ArrayFeatureExtractor", "FeatureVectorizer"),
 }  # fmt: skip
+#: What a graph that passes ONNX's own checks can still trip over: missing inputs, constants that do not fit.
+_ODD = (ValueError, TypeError, IndexError, KeyError, OverflowError)
 FAVOURABLE_KEY = "fairbits.favourable"
 
 
@@ -58,12 +61,17 @@ def named(path: str | Path) -> Graph:
     proto = read_proto(path)
     try:
         return Graph(proto)
-    except (ModelError, ValueError, TypeError) as error:
+    except ModelError as error:
         raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
+    except _ODD as error:
+        raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {reason(error)}") from None
 
 
 def _native(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
-    reader = GraphReader(graph)
+    try:
+        reader = GraphReader(graph)
+    except _ODD as error:
+        raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
     network = read_output(reader.chain.network(_favourable(graph.model, options)), options)
     encoding = None
     if reader.stem and schema is not None:
