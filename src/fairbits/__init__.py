@@ -16,16 +16,17 @@ from fairbits._version import __version__
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.data import Subject, load_subject
-    from fairbits.domain import Attribute, Encoding, Schema, Table, Twins
+    from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
-    from fairbits.models import Network, load_model
+    from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.search import Budget
 
 _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
     "Budget": "search",
+    "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Network": "models",
@@ -35,13 +36,16 @@ _HOMES = {
     "Twins": "domain",
     "load_model": "models",
     "load_subject": "data",
+    "load_with_encoding": "models",
     "qid": "measure",
+    "save_as_original": "models",
 }
 
 __all__ = [
     "Attribute",
     "Audit",
     "Budget",
+    "Decoder",
     "Encoding",
     "FairbitsError",
     "Network",
@@ -52,7 +56,9 @@ __all__ = [
     "__version__",
     "load_model",
     "load_subject",
+    "load_with_encoding",
     "qid",
+    "save_as_original",
 ]
 
 
