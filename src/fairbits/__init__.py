@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model
+    from fairbits.search import Budget
 
 _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
+    "Budget": "search",
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Network": "models",
@@ -39,6 +41,7 @@ _HOMES = {
 __all__ = [
     "Attribute",
     "Audit",
+    "Budget",
     "Encoding",
     "FairbitsError",
     "Network",

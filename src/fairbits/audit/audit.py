@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from fairbits.domain.table import table_from_arrow
 from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
 from fairbits.models import Model, load_model
 from fairbits.models.sklearn import network_of_sklearn
+
+if TYPE_CHECKING:
+    from fairbits.search import Budget
+    from fairbits.store import Run
 
 
 class Audit:
@@ -55,6 +59,31 @@ class Audit:
             threads=threads,
         )
         return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
+
+    def search(
+        self,
+        *,
+        budget: Budget | str = "60s",
+        strategy: str | None = None,
+        seed: int = 0,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        within: int | None = None,
+        threads: int | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        **options: Any,
+    ) -> Run:
+        """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
+
+        ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
+        """
+        from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
+
+        limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
+        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
+        return search_subject(self.subject, settings, out, resume=resume, force=force)
 
 
 def _model(model: Any) -> Model:

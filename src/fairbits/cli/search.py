@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -65,8 +68,10 @@ def search(
     from fairbits.cli.search_text import live, show
     from fairbits.search import search_subject
 
-    with live(settings, shown=not as_json) as watch:
-        run = search_subject(loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch)
+    with live(settings, shown=not as_json) as watch, gentle_stop() as stop:
+        run = search_subject(
+            loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch, stop=stop
+        )
     summary = run.summary or {}
     if as_json:
         print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
@@ -74,6 +79,23 @@ def search(
         show(run, top)
     if run.status == "interrupted" and not as_json:
         raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
+
+
+@contextmanager
+def gentle_stop() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C asks the search to end after the batch that it is at; a second one ends the program."""
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:

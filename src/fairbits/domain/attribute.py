@@ -142,7 +142,7 @@ class Attribute:
     def code_of(self, text: str) -> float:
         """The code of a label, or of a number given as text."""
         if text in self.labels:
-            return self.low + self.labels.index(text)
+            return float(self.low + self.labels.index(text))
         try:
             code = float(text)
         except ValueError:

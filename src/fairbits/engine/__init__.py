@@ -1,7 +1,21 @@
 """The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
+from fairbits.engine.interventions import Effects, accuracies, study
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.plan import Activation, Head, Plan
 
-__all__ = ["Activation", "Evaluation", "Head", "Partition", "Plan", "classes", "evaluate", "plan_of", "scores"]
+__all__ = [
+    "Activation",
+    "Effects",
+    "Evaluation",
+    "Head",
+    "Partition",
+    "Plan",
+    "accuracies",
+    "classes",
+    "evaluate",
+    "plan_of",
+    "scores",
+    "study",
+]

@@ -36,7 +36,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
     Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
-    change to another file of the engine, touch `kernels.py` and `partition.py`, or remove `__pycache__`.
+    change to another file of the engine, touch those with kernels in them, or remove `__pycache__`.
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:

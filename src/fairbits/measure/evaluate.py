@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,7 @@ class Evaluator:
         self.twins = Twins(schema)
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
-        self.threads = threads
+        self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
 
     @property

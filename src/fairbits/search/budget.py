@@ -15,6 +15,10 @@ class BudgetSpent(Exception):
     """The budget has ended; whoever runs the search catches this."""
 
 
+class Stopped(BudgetSpent):
+    """Somebody asked the search to end before its budget did."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of a search; None means no limit of that kind."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
-from fairbits.search.budget import Budget, BudgetSpent
+from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
@@ -75,6 +75,7 @@ class Oracle:
         clock: Clock = time.perf_counter,
         used_seconds: float = 0.0,
         watch: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
     ):
         self.problem = problem
         self.evaluator = problem.evaluator
@@ -86,6 +87,7 @@ class Oracle:
         self._clock = clock
         self._start = clock() - used_seconds
         self._watch = watch
+        self._stop = stop
         self._seeds = _Seeds()
 
     @property
@@ -109,6 +111,8 @@ class Oracle:
 
     def ask(self, people: Codes, *, seeds: Indices | None = None, origin: str) -> Evaluation:
         """Figures of these people. Ends the search (BudgetSpent) at the last person that the budget allows."""
+        if self._stop is not None and self._stop():
+            raise Stopped
         allowed = self._allowed(len(people))
         asked = people[:allowed]
         if allowed == 0:

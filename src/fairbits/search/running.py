@@ -20,7 +20,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
-from fairbits.search.budget import Budget, BudgetSpent
+from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.nearest import NearestRow
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
@@ -65,9 +65,10 @@ def search_subject(
     resume: bool = False,
     force: bool = False,
     watch: Watch | None = None,
+    stop: Callable[[], bool] | None = None,
     clock: Clock = time.perf_counter,
 ) -> Run:
-    """Search, keep everything on disk, and give back the run. Ctrl-C ends it early, with what there is."""
+    """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
     epsilon = default_epsilon(subject.schema, subject.table) if settings.epsilon is None else settings.epsilon
     evaluator = Evaluator(
         subject.model,
@@ -87,7 +88,8 @@ def search_subject(
         writer = RunWriter.create(place, manifest, subject.schema, force=force)
     with writer:
         nearest = _prepare(problem, strategy)
-        oracle = _oracle(problem, settings.budget, writer, nearest, watch, clock)
+        known = _restored(problem, writer)
+        oracle = Oracle(problem, settings.budget, writer, nearest=nearest, watch=watch, stop=stop, clock=clock, **known)
         status = _rounds(strategy, oracle, writer, settings.seed)
         oracle.close_round()
         writer.flush()
@@ -106,10 +108,9 @@ def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) ->
             strategy.round(oracle, generator(seed, strategy.name, number), number)
             oracle.close_round()
             writer.checkpoint({"rounds": number + 1, "seconds": oracle.seconds, "tally": asdict(oracle.tally)})
-    except BudgetSpent:
-        return "finished" if strategy.rounds is None else "interrupted"
-    except KeyboardInterrupt:
-        return "interrupted"
+    except BudgetSpent as end:
+        # A strategy that would have come to an end of its own did not get there.
+        return "interrupted" if isinstance(end, Stopped) or strategy.rounds is not None else "finished"
     return "finished"
 
 
@@ -126,27 +127,26 @@ def _prepare(problem: Problem, strategy: Strategy) -> NearestRow:
     return nearest
 
 
-def _oracle(
-    problem: Problem, budget: Budget, writer: RunWriter, nearest: NearestRow, watch: Watch | None, clock: Clock
-) -> Oracle:
-    """A fresh oracle, or one that knows what the resumed run has on disk."""
+def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
+    """What an oracle must know to go on with the run on disk; nothing for a new one."""
     if not writer.cases and not writer.last_checkpoint:
-        return Oracle(problem, budget, writer, nearest=nearest, watch=watch, clock=clock)
+        return {}
     seen = Seen(capacity_hint=max(writer.cases * 2, 1_000_000))
     for codes in writer.stored_codes():
         seen.add(keys_of(codes, problem.free))
     state = writer.last_checkpoint or {}
-    stored = Run.open(writer.folder)
-    known = stored.query(
+    known = Run.open(writer.folder).query(
         "SELECT count(*) AS cases, count(*) FILTER (flips) AS ids, coalesce(max(seconds), 0) AS seconds FROM cases"
-    ).to_pylist()[0]
+    )
+    stored = known.to_pylist()[0]
     tally = Tally(**state.get("tally", {}))
     # Cases on disk may be ahead of the checkpoint; the repeated round will not keep them again, so count them now.
-    tally.cases, tally.id_cases = known["cases"], known["ids"]
-    used = max(float(known["seconds"]), float(state.get("seconds", 0.0)))
-    return Oracle(
-        problem, budget, writer, seen=seen, nearest=nearest, tally=tally, watch=watch, clock=clock, used_seconds=used
-    )
+    tally.cases, tally.id_cases = stored["cases"], stored["ids"]
+    return {
+        "seen": seen,
+        "tally": tally,
+        "used_seconds": max(float(stored["seconds"]), float(state.get("seconds", 0.0))),
+    }
 
 
 def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int
         "partition": evaluator.partition,
         "epsilon": evaluator.epsilon,
         "seed": settings.seed,
-        "threads": settings.threads,
+        "threads": evaluator.threads,
         "within": settings.within,
         "m": evaluator.m,
         "bits_limit": evaluator.bits_limit,

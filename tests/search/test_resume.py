@@ -1,0 +1,114 @@
+"""Killed at any moment, a run goes on and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from fairbits.errors import OptionError
+from fairbits.search import Budget, Settings, search_subject
+from fairbits.store import Run
+
+from .planted import planted_subject
+
+EVALUATIONS = 40_000
+#: A search in a process of its own that can be killed: slow enough to be caught, flushing often.
+CHILD = """
+import sys, fairbits.store.writer as writer
+writer.FLUSH_SECONDS = 0.02
+from fairbits.search import Budget, Settings, search_subject
+from tests.search.planted import planted_subject
+settings = Settings(Budget(evaluations=int(sys.argv[2])), sys.argv[3], {"seeds": 25})
+search_subject(planted_subject(), settings, sys.argv[1], resume=sys.argv[4] == "resume")
+"""
+
+
+def start(folder, strategy: str, how: str) -> subprocess.Popen:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(folder), str(EVALUATIONS), strategy, how], cwd=root, stderr=subprocess.PIPE
+    )
+
+
+def same_cases(one: Run, other: Run) -> None:
+    columns = ["a", "b", "c", "k", "low", "high", "evaluation", "changed", "seed_row", "origin"]
+    first, second = (
+        run.query("SELECT * FROM cases ORDER BY evaluation").select(columns).to_pydict() for run in (one, other)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("strategy", ["climb", "dice"])
+def test_kill_and_resume_at_random_moments(strategy: str, tmp_path) -> None:
+    whole = Settings(Budget(evaluations=EVALUATIONS), strategy, {"seeds": 25})
+    unbroken = search_subject(planted_subject(), whole, tmp_path / "unbroken")
+    moments = random.Random(7)  # noqa: S311
+    killed = 0
+    how = "new"
+    for _ in range(40):
+        child = start(tmp_path / "broken", strategy, how)
+        while child.poll() is None and not list((tmp_path / "broken").glob("cases/part-*")):
+            time.sleep(0.005)
+        if killed < 6:
+            time.sleep(moments.uniform(0.0, 0.25))
+        if child.poll() is None and killed < 6:
+            child.send_signal(signal.SIGKILL)
+            killed += 1
+        child.wait()
+        child.stderr.close()
+        if (tmp_path / "broken" / "run.json").exists():
+            how = "resume"
+            run = Run.open(tmp_path / "broken")
+            assert not run.damaged
+            codes = np.concatenate([np.empty((0, 5)), *run.codes()])
+            assert len(np.unique(codes, axis=0)) == len(codes)
+            if run.status == "finished":
+                break
+    assert run.status == "finished"
+    assert killed >= 2
+    same_cases(unbroken, run)
+    for name in ("evaluations", "queries", "cases", "id_cases", "seeds", "k_initial", "k_final", "k_max"):
+        assert run.summary[name] == unbroken.summary[name], name
+
+
+def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path) -> None:
+    def settings(evaluations: int) -> Settings:
+        return Settings(Budget(evaluations=evaluations), "climb", {"seeds": 25, "generations": 30})
+
+    search_subject(planted_subject(), settings(1_000), tmp_path / "steps")
+    search_subject(planted_subject(), settings(2_500), tmp_path / "steps", resume=True)
+    stepwise = search_subject(planted_subject(), settings(6_000), tmp_path / "steps", resume=True)
+    same_cases(search_subject(planted_subject(), settings(6_000), tmp_path / "once"), stepwise)
+    again = search_subject(planted_subject(), settings(6_000), tmp_path / "steps", resume=True)
+    same_cases(stepwise, again)
+
+
+def test_other_settings_are_refused_with_what_differs(tmp_path) -> None:
+    base = {"budget": Budget(evaluations=500), "strategy": "climb"}
+    search_subject(planted_subject(), Settings(**base), tmp_path / "run")
+    for change, words in (
+        ({"epsilon": 0.05}, "epsilon 0.025, but 0.05"),
+        ({"seed": 3}, "seed 0, but 3"),
+        ({"strategy": "random"}, "strategy climb, but random"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            search_subject(planted_subject(), Settings(**(base | change)), tmp_path / "run", resume=True)
+    with pytest.raises(OptionError, match="fingerprint"):
+        search_subject(planted_subject(seed=9), Settings(**base), tmp_path / "run", resume=True)
+
+
+def test_a_stop_leaves_a_usable_run(tmp_path) -> None:
+    calls = iter(range(10**6))
+    settings = Settings(Budget(seconds=60), "climb", {"seeds": 25})
+    run = search_subject(planted_subject(), settings, tmp_path / "run", stop=lambda: next(calls) > 30)
+    assert run.status == "interrupted"
+    assert run.summary["cases"] == len(run) > 0
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["k_max"] == run.summary["k_max"]

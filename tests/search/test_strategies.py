@@ -1,0 +1,171 @@
+"""Every strategy against one table of demands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairbits.measure import Evaluator
+from fairbits.search import STRATEGIES, Budget, Settings, search_subject
+from fairbits.search.exhaustive import Exhaustive
+from fairbits.search.problem import Problem
+
+from .planted import WORST_K, every_person, planted_subject
+
+SMALL = {"dice": {"seeds": 20, "local_moves": 30}, "climb": {"seeds": 20, "generations": 40}}
+
+
+def settings(strategy: str, evaluations: int = 12_000, **more) -> Settings:
+    options = {"options": SMALL.get(strategy, {}), **more}
+    return Settings(Budget(evaluations=evaluations), strategy, **options)
+
+
+def codes_of(run) -> np.ndarray:
+    return np.concatenate(list(run.codes()))
+
+
+@pytest.fixture(scope="module", params=sorted(STRATEGIES))
+def strategy(request) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize("partition", ["constrained", "grid"])
+def test_the_worst_people_are_found(strategy: str, partition: str, tmp_path) -> None:
+    subject = planted_subject()
+    truth = Evaluator(subject.model, subject.schema, partition=partition).evaluate(every_person(subject.schema))
+    run = search_subject(subject, settings(strategy, partition=partition), tmp_path / "run")
+    assert run.summary["k_max"] == truth.k.max()
+    if partition == "constrained":
+        assert truth.k.max() == WORST_K
+
+
+def test_every_case_is_what_it_says(strategy: str, tmp_path) -> None:
+    subject = planted_subject()
+    run = search_subject(subject, settings(strategy), tmp_path / "run")
+    codes, table = codes_of(run), run.cases(labels=False)
+    free = list(subject.schema.free_columns)
+    order = np.argsort(table["evaluation"].to_numpy())
+    ranked = np.column_stack([table[subject.schema.names[i]].to_numpy() for i in free])
+    np.testing.assert_array_equal(ranked[order], codes[:, free])
+    figures = Evaluator(subject.model, subject.schema).evaluate(codes)
+    for name in ("k", "low", "high", "q_1", "low_twin", "high_twin", "favourable"):
+        np.testing.assert_array_equal(table[name].to_numpy()[order], getattr(figures, name))
+    np.testing.assert_array_equal(table["flips"].to_numpy(zero_copy_only=False)[order], figures.flips)
+    for i in free:
+        assert subject.schema.attributes[i].valid(codes[:, i]).all()
+    assert len(np.unique(codes[:, free], axis=0)) == len(codes)
+    changed = (codes[:, None, free] != subject.table.codes[None, :, free]).sum(axis=2).min(axis=1)
+    np.testing.assert_array_equal(table["changed"].to_numpy()[order], changed)
+
+
+def test_the_budget_is_kept_to_the_last_person(strategy: str, tmp_path) -> None:
+    run = search_subject(planted_subject(), settings(strategy, 1_234), tmp_path / "e")
+    assert run.summary["evaluations"] == 1_234
+    assert run.summary["queries"] >= 1_234 * 6
+    few = Settings(Budget(cases=17), strategy, SMALL.get(strategy, {}))
+    assert len(search_subject(planted_subject(), few, tmp_path / "c")) == 17
+
+
+def test_seconds_end_a_search_on_an_injected_clock(strategy: str, tmp_path) -> None:
+    ticks = iter(range(10**9))
+    chosen = Settings(Budget(seconds=200.0), strategy, SMALL.get(strategy, {}))
+    run = search_subject(planted_subject(), chosen, tmp_path / "run", clock=lambda: float(next(ticks)))
+    assert run.status == "finished"
+    assert 200 <= run.summary["seconds"] < 260
+    assert run.summary["evaluations"] > 0
+
+
+def test_same_seed_same_cases_whatever_the_threads(strategy: str, tmp_path) -> None:
+    runs = [
+        search_subject(planted_subject(), settings(strategy, 3_000, seed=seed, threads=threads), tmp_path / f"{i}")
+        for i, (seed, threads) in enumerate([(5, 1), (5, 3), (6, 1)])
+    ]
+    codes = [codes_of(run) for run in runs]
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert codes[0].shape != codes[2].shape or (codes[0] != codes[2]).any()
+
+
+@pytest.mark.parametrize("within", [0, 1, 2])
+def test_people_stay_near_real_ones_when_asked(strategy: str, within: int, tmp_path) -> None:
+    run = search_subject(planted_subject(), settings(strategy, 3_000, within=within), tmp_path / "run")
+    assert 0 < run.cases()["changed"].to_numpy().max() <= within or within == 0
+    assert run.cases()["changed"].to_numpy().max() <= within
+
+
+def test_seeds_are_followed(tmp_path) -> None:
+    """K_I is the mean k of the rows as picked, K_F at least that, and every chain knows its row."""
+    subject = planted_subject()
+    run = search_subject(subject, settings("dice", 4_000), tmp_path / "run")
+    assert 1 <= run.summary["k_initial"] <= run.summary["k_final"] <= WORST_K
+    rows = run.cases()["seed_row"].to_numpy()
+    assert rows.min() >= 0
+    assert rows.max() < len(subject.table)
+    assert 0 <= run.summary["local_success_rate"] <= 1
+
+
+def test_exhaustive_is_exactly_everybody_near(tmp_path) -> None:
+    subject = planted_subject(rows=7)
+    evaluator = Evaluator(subject.model, subject.schema)
+    people = every_person(subject.schema)
+    free = list(subject.schema.free_columns)
+    distance = (people[:, None, free] != subject.table.codes[None, :, free]).sum(axis=2).min(axis=1)
+    for reach in (0, 1):
+        chosen = Settings(Budget(seconds=60), "exhaustive", {"distance": reach})
+        run = search_subject(subject, chosen, tmp_path / str(reach))
+        near = people[distance <= reach]
+        assert run.status == "finished"
+        assert len(run) == len(near)
+        truth = int(evaluator.evaluate(near).k.max())
+        assert run.summary["k_max"] == run.summary["k_max_on_data" if reach == 0 else "k_max_within_1"] == truth
+        assert run.summary["exact"] == ["k_max_on_data", "k_max_within_1"][: reach + 1]
+    problem = Problem(evaluator, subject.table)
+    assert Exhaustive(problem, 1).people == len(np.unique(subject.table.codes[:, free], axis=0)) * (1 + 9 + 9 + 2)
+
+
+def test_an_exact_search_that_was_cut_short_says_so(tmp_path) -> None:
+    chosen = Settings(Budget(evaluations=20), "exhaustive", {"distance": 1})
+    run = search_subject(planted_subject(), chosen, tmp_path / "run")
+    assert run.status == "interrupted"
+    assert "k_max_within_1" not in run.summary["exact"]
+
+
+def test_regressions_and_real_attributes_are_searched(people_schema, rng, tmp_path) -> None:
+    from dataclasses import replace
+
+    from fairbits import Table
+    from fairbits.data import make_subject
+
+    from ..conftest import random_network, random_people
+
+    for schema, head in ((people_schema, "softmax"), (replace(people_schema, classes=(), favourable=None), "linear")):
+        network = random_network(rng, [9, 12, 2 if head == "softmax" else 1], head=head)
+        people = random_people(rng, schema, 50)
+        subject = make_subject(
+            "mixed", network, schema, Table(people, rng.normal(size=50).round(3) if head == "linear" else None)
+        )
+        for name in STRATEGIES:
+            run = search_subject(subject, settings(name, 2_000), tmp_path / f"{name}-{head}")
+            assert run.summary["evaluations"] == 2_000
+            reals = codes_of(run)[:, 2]
+            assert reals.min() >= -1.5
+            assert reals.max() <= 4.0
+
+
+def test_black_boxes_are_searched_without_gradients(tmp_path) -> None:
+    from dataclasses import replace
+
+    from fairbits.errors import CapabilityError
+
+    subject = planted_subject()
+
+    class Box:
+        inputs = 5
+
+        def scores(self, inputs: np.ndarray) -> np.ndarray:
+            return subject.model.scores(inputs)
+
+    boxed = replace(subject, model=Box())
+    assert search_subject(boxed, settings("climb"), tmp_path / "climb").summary["k_max"] == WORST_K
+    with pytest.raises(CapabilityError, match=r"strategy 'dice' needs gradients.*use one of: climb, random"):
+        search_subject(boxed, settings("dice"), tmp_path / "dice")
+    assert not (tmp_path / "dice").exists()

@@ -1,0 +1,54 @@
+"""Snippets in the documents run, examples in docstrings hold, and links between documents lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import fairbits
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md"]
+SNIPPETS = [
+    (document.name, number, code)
+    for document in DOCUMENTS
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize(("document", "number", "code"), SNIPPETS, ids=lambda value: str(value)[:20])
+def test_snippets_run(document: str, number: int, code: str, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, f"{document}:{number}", "exec"), {})  # noqa: S102 - our own documents
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_readme_shows_what_census_gives() -> None:
+    """The figures on the first screen are those of the network that ships."""
+    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+    summary = fairbits.Audit.of("census").measure().summary()
+    assert f"{summary['q_inf_max']:.2f} of {summary['bits_limit']:.2f} bits" in shown
+    for figure in (f"{summary['k_mean']:.2f}", f"{summary['split_rate']:.2%}", f"{summary['flip_rate']:.2%}"):
+        assert figure in shown
+
+
+def test_examples_in_docstrings_hold() -> None:
+    tried = 0
+    for module in pkgutil.walk_packages(fairbits.__path__, "fairbits."):
+        if module.name.endswith("__main__"):
+            continue
+        result = doctest.testmod(importlib.import_module(module.name))
+        assert result.failed == 0, module.name
+        tried += result.attempted
+    assert tried > 5
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
