@@ -73,11 +73,12 @@ def refit(
     scaling = _Scaling.of(rows)
     learner = Learner(scaling.unfolded(network), targets=wanted)
     kept = np.asarray(frozen, dtype=np.int64)
+    scaled = scaling(rows)
     with threadpool_limits(1):
         for mine, rate in _steps(len(rows), fitting, rng):
-            loss = learner.slopes(scaling(rows[mine]), wanted[mine])
+            loss = learner.slopes(scaled[mine], wanted[mine])
             if pairs is not None and fitting.consistency:
-                one, other = pairs(rng, fitting.batch)
+                one, other = pairs(rng, fitting.batch // 2 or 1)
                 loss.add(learner.pair_slopes(scaling(one), scaling(other)), fitting.consistency)
             loss.weights[0][kept] = 0
             learner.step(loss, rate)
@@ -86,31 +87,41 @@ def refit(
 
 @dataclass(slots=True)
 class Slopes:
-    """A loss, and its slope along every weight and bias."""
+    """A loss, and its slope along every weight and bias, in one array as the learner has them."""
 
     loss: float
+    flat: Floats
     weights: list[Floats]
     biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
         """Add another loss, weighted."""
         self.loss += factor * other.loss
-        for mine, theirs in zip(self.weights + self.biases, other.weights + other.biases, strict=True):
-            mine += mine.dtype.type(factor) * theirs
+        self.flat += self.flat.dtype.type(factor) * other.flat
 
 
 class Learner:
-    """The arrays of a network while they change. Losses are means over rows; values count in units of their spread."""
+    """The arrays of a network while they change. Losses are means over rows; values count in units of their spread.
+
+    All of them are views of one array: an update is then a few operations, however many layers there are.
+    """
 
     def __init__(self, network: Network, *, targets: Floats, dtype: Any = np.float32):
         self._origin = network
-        self.weights = [w.astype(dtype) for w in network.weights]
-        self.biases = [b.astype(dtype) for b in network.biases]
+        self.flat = np.concatenate([a.ravel() for a in (*network.weights, *network.biases)]).astype(dtype)
+        self.weights, self.biases = self._views(self.flat)
         spread = float(np.std(targets)) if network.head == "linear" else 1.0
         self._unit = spread or 1.0
         self._time = 0
-        self._first = [np.zeros_like(a) for a in self.weights + self.biases]
-        self._second = [np.zeros_like(a) for a in self.weights + self.biases]
+        self._first, self._second = np.zeros_like(self.flat), np.zeros_like(self.flat)
+
+    def _views(self, flat: Floats) -> tuple[list[Floats], list[Floats]]:
+        """An array of all values as weights and biases."""
+        pieces, start = [], 0
+        for array in (*self._origin.weights, *self._origin.biases):
+            pieces.append(flat[start : start + array.size].reshape(array.shape))
+            start += array.size
+        return pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]
 
     def network(self) -> Network:
         """As an ordinary network again."""
@@ -152,13 +163,10 @@ class Learner:
         """One update of Adam."""
         self._time += 1
         rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
-        arrays = zip(
-            self.weights + self.biases, slopes.weights + slopes.biases, self._first, self._second, strict=True
-        )
-        for array, slope, first, second in arrays:
-            first += (1 - _DECAY_1) * (slope - first)
-            second += (1 - _DECAY_2) * (slope * slope - second)
-            array -= array.dtype.type(rate) * first / (np.sqrt(second) + _TINY)
+        slope = slopes.flat
+        self._first += (1 - _DECAY_1) * (slope - self._first)
+        self._second += (1 - _DECAY_2) * (slope * slope - self._second)
+        self.flat -= self.flat.dtype.type(rate) * self._first / (np.sqrt(self._second) + _TINY)
 
     def _scores(self, logits: Floats) -> tuple[Floats, Floats]:
         """The score of each row, and its slope along the logits."""
@@ -190,14 +198,14 @@ class Learner:
     ) -> Slopes:
         """From the slope along each row's logits to the mean slope along the arrays."""
         slope = slope / slope.dtype.type(len(rows))
-        weights: list[Floats] = []
-        biases: list[Floats] = []
+        flat = np.empty_like(self.flat)
+        weights, biases = self._views(flat)
         for i in range(len(self.weights) - 1, -1, -1):
-            weights.insert(0, (afters[i - 1] if i else rows).T @ slope)
-            biases.insert(0, slope.sum(axis=0))
+            np.matmul((afters[i - 1] if i else rows).T, slope, out=weights[i])
+            slope.sum(axis=0, out=biases[i])
             if i:
                 slope = (slope @ self.weights[i].T) * self._origin.activations_after[i - 1].slope(befores[i - 1])
-        return Slopes(loss, weights, biases)
+        return Slopes(loss, flat, weights, biases)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,15 +214,18 @@ class _Scaling:
 
     mean: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
+    shift: npt.NDArray[np.float32]  # the same as the hot loop takes it
+    factor: npt.NDArray[np.float32]
 
     @classmethod
     def of(cls, rows: Floats) -> _Scaling:
-        spread = rows.std(axis=0, dtype=np.float64)
+        mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
         spread[spread == 0] = 1.0
-        return cls(rows.mean(axis=0, dtype=np.float64), spread)
+        return cls(mean, spread, mean.astype(np.float32), (1 / spread).astype(np.float32))
 
     def __call__(self, rows: Floats) -> Floats:
-        return ((rows - self.mean) / self.spread).astype(np.float32)
+        scaled: Floats = (rows - self.shift) * self.factor
+        return scaled
 
     def unfolded(self, network: Network) -> Network:
         first = network.weights[0].astype(np.float64)

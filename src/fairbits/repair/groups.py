@@ -31,9 +31,7 @@ def _subsets(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from combinations(columns, size)
 
 
-def _figures(
-    schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags
-) -> GroupFigures:
+def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> GroupFigures:
     attributes = [schema.attributes[i] for i in columns]
     values, member = np.unique(rows[:, list(columns)], axis=0, return_inverse=True)
     member = member.reshape(-1)
