@@ -10,8 +10,8 @@ from typing import Any
 from fairbits.data import Subject
 from fairbits.models import Network
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run, subject_of
-from fairbits.search import STRATEGIES, Budget, Settings, search_subject
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
+from fairbits.search import STRATEGIES, Budget, Settings, search_subject
 from fairbits.store import Run
 
 #: Added to the run's own seed, so that the attack starts from other people.

@@ -28,6 +28,8 @@ _ROWS = (
     ("largest k, rows", "k_max_rows", "whole"),
     ("ID rate, rows", "id_rate_rows", "rate"),
 )
+#: Names of small groups that a line shows.
+_NAMED = 3
 _ATTACK = (("largest k, fresh search", "k_max", "whole"), ("mean k, fresh search", "k_mean", "number"))
 
 
@@ -45,7 +47,7 @@ def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
 def show(result: RepairResult) -> None:
     """Print everything, at most 80 columns wide."""
     console = Console(highlight=False, width=min(80, Console().width))
-    for block in (_headline(result), _repairs(result), _legend(), _chosen(result), _groups(result)):
+    for block in (_headline(result), _repairs(result), _legend(), _chosen(result), _groups(result), _small(result)):
         if block is not None:
             console.print(block)
             console.print()
@@ -74,8 +76,8 @@ def _headline(result: RepairResult) -> Text:
 
 
 def _repairs(result: RepairResult) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
     for heading in ("neurons", "accuracy", "points", "mean k", "change", "ID rate"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -135,13 +137,25 @@ def _groups(result: RepairResult) -> Table | None:
         return None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("between groups of")
-    for heading in ("selection", "equal opp.", "avg. odds", "left out"):
+    for heading in ("groups", "selection rate", "equal opport.", "average odds"):
         table.add_column(heading, justify="right")
     for before, after in zip(result.groups_before, result.groups_after, strict=True):
-        small = f"{len(before.too_small)} too small" if before.too_small else ""
         cells = [_gap(before, after, key) for key in ("selection", "equal_opportunity", "average_odds")]
-        table.add_row(harmless(" × ".join(before.attributes)), *cells, small)
+        table.add_row(harmless(" × ".join(before.attributes)), str(len(before.groups)), *cells)
     return table
+
+
+def _small(result: RepairResult) -> Text | None:
+    """Which groups were left out; of the intersections only how many, all names are in repair.json."""
+    lines = []
+    for figures in result.groups_before:
+        small = figures.too_small
+        if small:
+            names = f"{harmless('; '.join(small[:_NAMED]))}{'; …' if len(small) > _NAMED else ''}"
+            lines.append(f"{harmless(' × '.join(figures.attributes))}: {len(small)} ({names})")
+    if not lines:
+        return None
+    return Text("Left out, fewer than 30 people held out:\n" + "\n".join(lines), style="dim")
 
 
 def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:

@@ -19,7 +19,7 @@ SHARES = (0.25, 0.5, 0.75, 0.9)
 MIXED_SHARES = (0.5, 0.75)
 TRAINED_SHARES = (0.5, 0.9)
 #: Sets of neurons that are tried in mixtures.
-MIXED_SETS = 3
+MIXED_SETS = 2
 
 Watch = Callable[[str], None]
 
