@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbits import Network, Table, load_model, load_subject
+from fairbits import Audit, Network, Table, load_model, load_subject
 from fairbits.audit.repairing import repair
 from fairbits.data import make_subject
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError
@@ -89,6 +90,22 @@ def test_the_same_seed_gives_the_same_repair(tmp_path: Path) -> None:
     for a, b in zip(one.repairs, two.repairs, strict=True):
         assert (a.neurons, a.plan, a.held_out) == (b.neurons, b.plan, b.held_out)
         assert all(np.array_equal(v, w) for v, w in zip(a.network.weights, b.network.weights, strict=True))
+
+
+def test_the_suspect_layer_of_debugging(run: Run) -> None:
+    # As `fairbits debug` counts: 0 is the protected input, 1 the first layer, and the last decides.
+    rows = [{"layer": layer, "rho": 1.0, "votes": votes} for layer, votes in ((0, 0), (1, 3), (2, 9))]
+    pq.write_table(pa.Table.from_pylist(rows), run.folder / "layers.parquet")
+    result = repair_run(run, retrain=False, threads=1)
+    assert [(do.layer, do.neuron) for do in result["deactivate-suspect"].neurons] == [CARRIER]
+
+
+def test_from_python(tmp_path: Path) -> None:
+    audit = Audit(wired(), people(), SCHEMA)
+    run = searched(audit.subject, tmp_path / "run")
+    result = audit.repair(run, attack_budget=Budget(evaluations=200), retrain=False, threads=1)
+    assert result.chosen.held_out.k_max == 1
+    assert result.attack_after is not None
 
 
 def test_onnx_comes_back_as_onnx(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def repair_run(
             f"search longer, or with a smaller --epsilon."
         )
     planner = Planner(network, halves, setting, max_accuracy_loss, planning, watch)
-    proposals = planner.proposals(suspect=_suspect_layer(opened.folder), retrain=retrain)
+    proposals = planner.proposals(suspect=_suspect_layer(opened.folder, len(network.weights) - 1), retrain=retrain)
     repairs = _judged(list(proposals), halves, setting, before[0], max_accuracy_loss)
     chosen = _chosen(repairs, before[0], max_accuracy_loss, choose)
     attacked = _attacked(attack, network, chosen.network, watch)
@@ -167,14 +167,18 @@ def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigure
     return group_figures(subject.schema, half.rows, favoured, half.labels == network.favourable)
 
 
-def _suspect_layer(folder: Path) -> int | None:
-    """The layer with most votes, where `fairbits debug` has written one."""
+def _suspect_layer(folder: Path, hidden: int) -> int | None:
+    """The hidden layer with most votes, where `fairbits debug` has written them.
+
+    Its layers count from the input, which is 0; interventions count from the first hidden layer.
+    """
     path = folder / "layers.parquet"
     if not path.is_file():
         return None
-    table = pq.read_table(path, columns=["layer", "votes"]).to_pylist()
-    best = max(table, key=lambda row: row["votes"], default=None)
-    return None if best is None else int(best["layer"])
+    rows = pq.read_table(path, columns=["layer", "rho", "votes"]).to_pylist()
+    inside = [row for row in rows if 1 <= row["layer"] <= hidden]
+    best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
+    return None if best is None else int(best["layer"]) - 1
 
 
 def _silent(_: str) -> None:
