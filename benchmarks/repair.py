@@ -84,6 +84,7 @@ def _change(one: Repair, result: RepairResult) -> dict[str, Any]:
         "k": after.k_mean / before.k_mean - 1,
         "points": 100 * (after.accuracy - before.accuracy),
         "plan_points": 100 * (one.plan.accuracy - result.before_plan.accuracy),
+        "balanced_points": 100 * ((after.balanced_accuracy or 0.0) - (before.balanced_accuracy or 0.0)),
         "id_rate": after.id_rate,
     }
 
@@ -122,6 +123,7 @@ def _markdown(rows: list[dict[str, Any]]) -> str:
             _cell(row["untrained"]),
             f"**{_cell(row['best'])}**",
             row["chosen"],
+            f"{row['best']['balanced_points']:+.1f}",
             f"{row['id_rate']:.0%} → {row['best']['id_rate']:.1%}",
             f"{row['blind']['points']:+.1f}",
             f"{row['blind_retrained']['points']:+.1f}",

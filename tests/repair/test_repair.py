@@ -21,6 +21,7 @@ from fairbits.models import onnx
 from fairbits.repair import Repair, repair_run
 from fairbits.repair import retraining as retraining_module
 from fairbits.repair.exporting import check_same, export
+from fairbits.repair.judging import cost
 from fairbits.repair.repairing import _chosen
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
@@ -199,12 +200,19 @@ def test_a_budget_that_nothing_meets(run: Run) -> None:
     result = repair_run(run, retrain=False, threads=1)
 
     def costly(repair: Repair, loss: float) -> Repair:
-        return replace(repair, within_budget=False, plan=replace(repair.plan, accuracy=1 - loss))
+        return replace(repair, within_budget=False, plan=replace(repair.plan, accuracy=1 - loss, k_mean=1.1))
 
     repairs = [costly(r, 0.05 if r.name == "shrink-90" else 0.25) for r in result.repairs]
     with pytest.raises(OptionError, match=r"loss of 0\.01: the smallest is 0\.0500 \(shrink-90\); raise"):
         _chosen(repairs, result.before_plan, 0.01, None)
     assert _chosen(repairs, result.before_plan, 0.01, "blind").name == "blind"
+
+
+def test_deciding_for_the_majority_is_no_repair(run: Run) -> None:
+    before = repair_run(run, retrain=False, threads=1).before_plan
+    assert cost(before, replace(before, accuracy=before.accuracy - 0.01)) == pytest.approx(0.01)
+    worse = replace(before, accuracy=before.accuracy - 0.01, balanced_accuracy=before.balanced_accuracy - 0.3)
+    assert cost(before, worse) == pytest.approx(0.15)
 
 
 def _do():  # type: ignore[no-untyped-def]

@@ -16,6 +16,9 @@ from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
 
+#: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
+#: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
+BALANCED_FACTOR = 2.0
 #: Rows of the table whose twins are measured; accuracy is taken on all of them.
 ROWS_MEASURED = 3_000
 
@@ -69,6 +72,14 @@ def balanced_accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labe
     """The mean over the classes of the share decided right."""
     right = network.labels(inputs) == labels
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+
+
+def cost(before: Figures, after: Figures) -> float:
+    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
+    lost = before.accuracy - after.accuracy
+    if before.balanced_accuracy is None or after.balanced_accuracy is None:
+        return lost
+    return max(lost, (before.balanced_accuracy - after.balanced_accuracy) / BALANCED_FACTOR)
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:

@@ -16,7 +16,7 @@ from fairbits.engine import accuracies, study
 from fairbits.models import Do, Network
 from fairbits.repair.candidates import around, candidates, is_off
 from fairbits.repair.evidence import Half
-from fairbits.repair.judging import Setting, accuracy_of, front
+from fairbits.repair.judging import BALANCED_FACTOR, Setting, accuracy_of, front
 
 #: Twins, and rows, that a step of the search looks at; the sets that come out are judged on more.
 TWINS_LOOKED_AT = 16_000
@@ -36,7 +36,10 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HeldSet:
-    """Neurons held together, with mean k and accuracy as the search saw them."""
+    """Neurons held together, with mean k and accuracy as the search saw them.
+
+    ``accuracy`` is the start's less what the set costs: less than what it is where rare classes pay for it.
+    """
 
     dos: tuple[Do, ...]
     k: float
@@ -56,13 +59,18 @@ class Bench:
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
         self.inputs = self.encoding.encode(self.rows)
+        self._members = [self.labels == label for label in np.unique(self.labels)] if network.head != "linear" else []
+        self._accuracy = accuracy_of(network, self.inputs, self.labels)
+        self._recalls = self._recalls_of(network)
         self.start = self.measured(())
 
     def measured(self, dos: Sequence[Do]) -> HeldSet:
         """One set as it does on the sample."""
         network = self.network.with_interventions(dos)
         k = float(self.setting.evaluator(network).evaluate(self.cases).k.mean())
-        return HeldSet(tuple(dos), k, accuracy_of(network, self.inputs, self.labels))
+        if network.head == "linear":
+            return HeldSet(tuple(dos), k, accuracy_of(network, self.inputs, self.labels))
+        return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
 
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
         """Mean k and accuracy of each further intervention on top of those that are held."""
@@ -78,11 +86,26 @@ class Bench:
             partition=setting.partition,  # type: ignore[arg-type]  # checked by the evaluator
             threads=setting.threads,
         )
-        if network.head != "linear":
-            exact = accuracies(network, self.encoding, self.rows, self.labels, dos, threads=setting.threads)
-        else:
+        if network.head == "linear":
             exact = np.array([accuracy_of(network.with_interventions([d]), self.inputs, self.labels) for d in dos])
-        return found.k_mean, exact
+            return found.k_mean, exact
+        recalls = [
+            accuracies(network, self.encoding, self.rows[here], self.labels[here], dos, threads=setting.threads)
+            for here in self._members
+        ]
+        return found.k_mean, self._standing(np.array(recalls))
+
+    def _recalls_of(self, network: Network) -> Doubles:
+        """The share decided right of each class."""
+        return np.array([accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
+
+    def _standing(self, recalls: Doubles) -> Doubles:
+        """What is left of the accuracy, by the recalls of the classes, (classes, interventions)."""
+        shares = np.array([here.mean() for here in self._members])
+        accuracy = shares @ recalls
+        lost = self._recalls.mean() - recalls.mean(axis=0)
+        left: Doubles = np.minimum(accuracy, self._accuracy - lost / BALANCED_FACTOR)
+        return left
 
 
 def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str, HeldSet]:

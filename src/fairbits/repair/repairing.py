@@ -16,7 +16,7 @@ from fairbits.repair.blinding import WARNING
 from fairbits.repair.evidence import Half, Halves, split
 from fairbits.repair.exporting import export
 from fairbits.repair.groups import group_figures
-from fairbits.repair.judging import Setting, front, judge
+from fairbits.repair.judging import Setting, cost, front, judge
 from fairbits.repair.proposing import Planner, Proposal, Watch
 from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
 from fairbits.repair.subject import format_of, network_of, subject_of
@@ -42,8 +42,8 @@ def repair_run(
 ) -> RepairResult:
     """Repair the network of a run and write it, with its figures, into the run's folder.
 
-    The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half*; blindness
-    is shown as a yardstick and taken only where ``choose`` names it. ``attack`` runs a fresh search against a network.
+    The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
+    accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it. ``attack`` runs a fresh search against a network.
     """
     _check_options(max_accuracy_loss, seed)
     opened = run if isinstance(run, Run) else Run.open(run)
@@ -108,7 +108,7 @@ def _judged(
     repairs = []
     for p in proposals:
         plan = judge(p.network, halves.plan, setting)
-        within = before.accuracy - plan.accuracy <= budget + _SLACK
+        within = cost(before, plan) <= budget + _SLACK
         held_out = judge(p.network, halves.held_out, setting)
         repairs.append(
             Repair(p.name, p.words, p.network, p.neurons, p.shrink, p.retrained, plan, held_out, within, p.yardstick)
@@ -130,10 +130,10 @@ def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str |
         return min(allowed, key=lambda r: (r.plan.k_mean, -r.plan.accuracy))
     if not useful:
         raise OptionError("none of the repairs lowers mean k here; try --choose blind, or go on with retraining on.")
-    cheapest = min(useful, key=lambda r: before.accuracy - r.plan.accuracy)
+    cheapest = min(useful, key=lambda r: cost(before, r.plan))
     raise OptionError(
         f"no repair keeps within an accuracy loss of {budget:g}: the smallest is "
-        f"{before.accuracy - cheapest.plan.accuracy:.4f} ({cheapest.name}); raise --max-accuracy-loss."
+        f"{cost(before, cheapest.plan):.4f} ({cheapest.name}); raise --max-accuracy-loss."
     )
 
 
