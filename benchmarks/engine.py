@@ -5,6 +5,8 @@ The useful rate counts two operations per multiply-add after the first layer of 
 outputs), for whole `evaluate` calls. Both rates are measured in turns in one process with the same number of
 threads: `best` compares the best of each, `median` is the median of the ratios of neighbours in time.
 
+The second table says what a row of `gradients` costs, counted in twins that `evaluate` measures in that time.
+
     python benchmarks/engine.py [--seconds 0.4] [--rounds 5]
 """
 
@@ -18,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fairbits.engine import Activation, Head, Plan, evaluate
+from fairbits.engine import Activation, Head, Plan, evaluate, gradients
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
 MULTIPLY_ADDS = sum(i * o for i, o in pairwise(WIDTHS))
@@ -65,6 +67,10 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def describe(numeric: int, lookups: tuple[int, ...]) -> str:
+    return f"{numeric} numeric" if not lookups else f"{len(lookups)} categorical, {sum(lookups)} one-hot"
+
+
 def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: argparse.Namespace) -> str:
     plan = make_plan(m, numeric=numeric, lookups=lookups)
     n = int(args.seconds * threads * 10e6 / m) + 1000
@@ -81,11 +87,30 @@ def measure(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: 
     peak = 2.0 * SIZE**3 / min(product) / 1e9
     rate = 2.0 * MULTIPLY_ADDS * n * m / min(engine) / 1e9
     ratios = [(2.0 * MULTIPLY_ADDS * n * m / e) / (2.0 * SIZE**3 / p) for e, p in zip(engine, product, strict=True)]
-    inputs = f"{numeric} numeric" if not lookups else f"{len(lookups)} categorical, {sum(lookups)} one-hot"
+    inputs = describe(numeric, lookups)
     mean_k = float(result.k.mean()) if result is not None else 0.0
     return (
         f"| {inputs} | {m} | {threads} | {n * m / min(engine) / 1e6:.1f} | {rate:.1f} | {peak:.1f} "
         f"| {100 * rate / peak:.0f} % | {100 * float(np.median(ratios)):.0f} % | {mean_k:.1f} |"
+    )
+
+
+def measure_gradients(m: int, numeric: int, lookups: tuple[int, ...], threads: int, args: argparse.Namespace) -> str:
+    plan = make_plan(m, numeric=numeric, lookups=lookups)
+    n = int(args.seconds * threads * 10e6 / m) + 1000
+    codes = make_codes(n, numeric, lookups)
+    rows = np.repeat(codes, 10, axis=0)
+    chosen = np.random.default_rng(3).integers(0, m, len(rows))
+    twin, row = [], []
+    for _ in range(args.rounds):
+        begin = time.perf_counter()
+        evaluate(plan, codes, epsilon=0.025, partition="constrained", threads=threads)
+        twin.append((time.perf_counter() - begin) / (n * m))
+        row.append(seconds(lambda: gradients(plan, rows, chosen, threads=threads)) / len(rows))
+    best, median = min(row) / min(twin), float(np.median(np.divide(row, twin)))
+    return (
+        f"| {describe(numeric, lookups)} | {m} | {threads} | {1e-6 / min(row):.2f} | {best:.1f} | {median:.1f} "
+        f"| {200 * best / m:.0f} % |"
     )
 
 
@@ -96,7 +121,10 @@ def main() -> None:
     args = parser.parse_args()
     begin = time.perf_counter()
     evaluate(make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1)
-    print(f"first call, compiled or from the cache: {time.perf_counter() - begin:.2f} s\n")
+    print(f"first evaluate, compiled or from the cache: {time.perf_counter() - begin:.2f} s")
+    begin = time.perf_counter()
+    gradients(make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), np.zeros(30, int), threads=1)
+    print(f"first gradients, compiled or from the cache: {time.perf_counter() - begin:.2f} s\n")
     print("| inputs | m | threads | M twin scores/s | GFLOP/s | matmul GFLOP/s | best | median | mean k |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
     one_hot = (2,) * 14 + (3,) * 14 + (5,) * 12 + (7,)
@@ -104,6 +132,11 @@ def main() -> None:
         for numeric, lookups in ((10, ()), (0, one_hot)):
             for m in (2, 9, 16, 36, 90):
                 print(measure(m, numeric, lookups, threads, args), flush=True)
+    print("\n| inputs | m | threads | M gradients/s | in twins, best | median | two per person, of evaluating m |")
+    print("| --- | --: | --: | --: | --: | --: | --: |")
+    for threads in (1, 2):
+        for numeric, lookups in ((10, ()), (0, one_hot)):
+            print(measure_gradients(90, numeric, lookups, threads, args), flush=True)
 
 
 if __name__ == "__main__":

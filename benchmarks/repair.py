@@ -104,9 +104,12 @@ def _markdown(rows: list[dict[str, Any]]) -> str:
         "no training",
         "chosen",
         "",
+        "balanced",
         "ID rate",
+        "blind",
+        "blind, trained",
+        "fresh search: largest k, ID rate",
     )
-    heads = (*heads, "blind", "blind, trained", "fresh search: largest k, ID rate")
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for row in rows:
         attack = "–"

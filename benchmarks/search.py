@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from benchmarks.one_at_a_time import PlainDice
 
+from benchmarks.one_at_a_time import PlainDice
 from fairbits import Attribute, Schema, Table, load_model
 from fairbits.data import Subject, load_subject, make_subject
 from fairbits.search import Budget, Settings, search_subject

@@ -1,4 +1,4 @@
-"""Compiling takes seconds: it must happen once per machine, not once per process."""
+"""Compiling takes seconds: it must happen once per machine, not once per process, and again after a change."""
 
 from __future__ import annotations
 
@@ -25,3 +25,26 @@ def test_a_second_process_does_not_compile(tmp_path):
         for _ in range(2)
     ]
     assert runs == [["0", "1"], ["1", "0"]]
+
+
+CHANGED = """
+import shutil, sys
+from pathlib import Path
+import fairbits
+copy = Path(sys.argv[1])
+shutil.copytree(Path(fairbits.__file__).parent, copy / "fairbits", ignore=shutil.ignore_patterns("data", "__pycache__"))
+file = copy / "fairbits" / "engine" / sys.argv[2]
+file.write_text(file.read_text() + "# changed")
+"""
+NAME = "from fairbits.engine import backward, kernels; print(kernels.run_chunk.py_func.__qualname__)"
+
+
+def test_a_change_in_any_file_makes_another_copy(tmp_path):
+    names = set()
+    for file in ("elementary.py", "memory.py", "__init__.py"):
+        copy = tmp_path / file
+        subprocess.run([sys.executable, "-c", CHANGED, str(copy), file], check=True)
+        environment = os.environ | {"PYTHONPATH": str(copy)}
+        run = subprocess.run([sys.executable, "-c", NAME], env=environment, capture_output=True, text=True, check=True)
+        names.add(run.stdout)
+    assert len(names) == 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import Evaluation, Head, Plan, classes, evaluate, scores
+from fairbits.engine import Activation, Evaluation, Head, Plan, classes, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
 FIELDS = [field.name for field in dataclasses.fields(Evaluation) if field.name != "m"]
@@ -123,9 +123,66 @@ GOOD = {
             {"numeric_columns": [-1], "numeric_shifts": [0], "numeric_slopes": [[1, 1]]},
             "columns must be 0 or more",
         ),
+        (
+            {"numeric_columns": [3, 3], "numeric_shifts": [0, 0], "numeric_slopes": [[1, 1], [1, 1]]},
+            r"columns must belong to one attribute each, but got \[3, 3\]",
+        ),
     ],
 )
 def test_plans_are_checked(wrong, message):
     Plan(**GOOD)
     with pytest.raises(ModelError, match=message):
         Plan(**(GOOD | wrong))
+
+
+def overflowing(activation, head, scale=1e30):
+    """A network whose products leave float32 for people with a code above 1e6 or so."""
+    plan = random_plan((9, 6, 5, 2 if head is Head.SOFTMAX else 1), m=4, lookups=(3,), activation=activation, head=head)
+    return dataclasses.replace(plan, weights=plan.weights * np.float32(scale), biases=plan.biases)
+
+
+@pytest.mark.parametrize("head", list(Head))
+@pytest.mark.parametrize("activation", ["RELU", "LEAKY_RELU", "GELU", "GELU_TANH", "ELU", "IDENTITY"])
+def test_overflow_is_an_error_and_not_a_score(activation, head):
+    plan = overflowing(Activation[activation], head)
+    codes = random_codes(plan, 100)
+    for ask in (lambda: scores(plan, codes, threads=1), lambda: run(plan, codes, 2)):
+        with pytest.raises(ModelError, match="must stay within float32, but it overflows for row 0;"):
+            ask()
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 7])
+def test_overflow_names_the_first_row(outputs):
+    plan = random_plan((9, 6, outputs), m=4, numeric=2)
+    plan = dataclasses.replace(plan, weights=plan.weights * np.float32(1e10))
+    codes = random_codes(plan, 2000)
+    scores(plan, codes, threads=1)
+    codes[[1234, 1235, 1900], 0] = 1e37
+    for threads in (1, 3):
+        with pytest.raises(ModelError, match="overflows for row 1234;"):
+            scores(plan, codes, threads=threads)
+
+
+@pytest.mark.parametrize("activation", ["TANH", "SIGMOID", "ELU", "GELU", "GELU_TANH"])
+def test_nan_inside_a_network_reaches_the_check(activation):
+    """Infinity minus infinity in the second layer, then an activation that knows how to saturate."""
+    size = 3e38
+    plan = Plan(
+        bias=[0, 0],
+        twins=[[size, size]],
+        widths=[2, 2, 1, 1],
+        head=Head.SIGMOID,
+        activations=[Activation.IDENTITY, Activation.IDENTITY, Activation[activation]],
+        alphas=[0, 0, 1],
+        weights=[10, 0, 0, 10, 1, -1, 1],
+        biases=[0, 0, 0, 0],
+    )
+    with pytest.raises(ModelError, match="row 0"):
+        scores(plan, np.zeros((1, 0)), threads=1)
+
+
+def test_saturated_neurons_are_fine():
+    """Huge weights before a tanh only make it certain."""
+    plan = random_plan((9, 6, 2), activation=Activation.TANH)
+    plan = dataclasses.replace(plan, bias=plan.bias * np.float32(1e38), twins=plan.twins * np.float32(1e38))
+    assert np.isfinite(scores(plan, random_codes(plan, 30), threads=1)).all()

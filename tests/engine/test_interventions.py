@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.conftest import random_network, random_people
 
 from fairbits import Encoding, Schema, Twins
 from fairbits.engine import accuracies, evaluate, plan_of, scores, study
 from fairbits.errors import ModelError, OptionError, TableError
 from fairbits.models import Do, Network
+from tests.conftest import random_network, random_people
 
 EPSILON = 0.025
 

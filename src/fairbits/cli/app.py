@@ -10,6 +10,7 @@ import typer
 
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
+from fairbits.cli.debug import debug
 from fairbits.cli.measure import measure
 from fairbits.cli.repair import repair
 from fairbits.cli.search import search
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(measure)
 app.command()(search)
 app.command()(cases)
+app.command()(debug)
 app.command()(repair)
 app.add_typer(data_app, name="data")
 

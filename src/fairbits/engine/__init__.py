@@ -1,6 +1,7 @@
 """The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
+from fairbits.engine.gradients import gradients
 from fairbits.engine.interventions import Effects, accuracies, study
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.plan import Activation, Head, Plan
@@ -15,6 +16,7 @@ __all__ = [
     "accuracies",
     "classes",
     "evaluate",
+    "gradients",
     "plan_of",
     "scores",
     "study",

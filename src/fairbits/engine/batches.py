@@ -1,6 +1,7 @@
-"""Batches of people, cut into chunks for the kernels and spread over threads. Shared by all that call kernels.
+"""How a batch of people reaches a kernel: in chunks of about a millisecond of work, so that threads end together.
 
-People are handed to a kernel in chunks of about a millisecond of work, so that threads end together.
+A kernel takes whole tiles of people and says where the first tile is that it cannot use. Which person of it
+is to blame, and for what, is found out here: that may take its time.
 """
 
 from __future__ import annotations
@@ -8,39 +9,36 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.plan import Plan
 from fairbits.engine.simd import PEOPLE
-from fairbits.errors import FairbitsError, OptionError, TableError
-
-if TYPE_CHECKING:
-    from fairbits.engine.plan import Plan
+from fairbits.errors import FairbitsError, ModelError, OptionError, TableError
 
 CHUNK = 5e7
 """Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
+Run = Callable[[NDArray[np.float64], int, int], int]
+"""Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
+batch: (codes, n, start). Gives the row where the first tile in trouble begins, or -1."""
 
-def checked_codes(plan: Plan, codes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Codes with all the columns that the plan reads."""
+
+def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None) -> None:
+    """Run a kernel on all rows of codes; `work` is about how many multiply-adds a row takes."""
     codes = np.asarray(codes, dtype=np.float64)
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
     if codes.ndim != 2 or codes.shape[1] < needed:
         raise TableError(f"codes must have shape (n, d) with d >= {needed}, but got {codes.shape}.")
-    return codes
 
+    def chunk(start: int, stop: int) -> None:
+        faulty = run(whole_tiles(writeable(codes[start:stop])), stop - start, start)
+        if faulty >= 0:
+            _complain(plan, codes, range(faulty, min(faulty + PEOPLE, stop)), run)
 
-def writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
-    return np.require(array, requirements=["C", "A", "W"])
-
-
-def whole_tiles(codes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Repeat the last person until the tile is full; only the end of a batch needs it."""
-    missing = -len(codes) % PEOPLE
-    return np.concatenate([codes, np.repeat(codes[-1:], missing, axis=0)]) if missing else codes
+    spread(chunk, len(codes), work, threads)
 
 
 def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
@@ -59,20 +57,38 @@ def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | No
             pass
 
 
-def complain(plan: Plan, codes: NDArray[np.float64], first: int) -> None:
-    """The kernel met a code it has no use for, in one of these rows: say which."""
-    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
-        values = codes[:, column]
-        for row in np.flatnonzero(~(np.abs(values - shift) <= np.finfo(np.float32).max)):
-            raise TableError(
-                f"codes must be finite as float32, but row {first + row}, column {column} holds {values[row]}."
+def writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
+    return np.require(array, requirements=["C", "A", "W"])
+
+
+def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
+    """Repeat the last person until the tile is full; only the end of a batch needs it."""
+    missing = -len(rows) % PEOPLE
+    return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
+
+
+def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> None:
+    """The kernel met a code it has no use for, or a network that overflows, in one of these rows: say which."""
+    for row in rows:
+        _check_codes(plan, codes[row], row)
+    for row in rows:
+        if run(whole_tiles(writeable(codes[row : row + 1])), 1, row) >= 0:
+            raise ModelError(
+                f"the network must stay within float32, but it overflows for row {row}; "
+                f"check its weights and the scale of the codes."
             )
+    raise FairbitsError(f"the kernel refused the tile at row {rows.start}, but every row of it looks fine.")
+
+
+def _check_codes(plan: Plan, codes: NDArray[np.float64], row: int) -> None:
+    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
+        if not abs(codes[column] - shift) <= np.finfo(np.float32).max:
+            raise TableError(f"codes must be finite as float32, but row {row}, column {column} holds {codes[column]}.")
     for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
-        values = codes[:, column]
-        known = (values >= low) & (values < low + size) & (values == np.floor(values))
-        for row in np.flatnonzero(~known):
+        code = codes[column]
+        if not (low <= code < low + size and code == np.floor(code)):
             raise TableError(
                 f"codes of column {column} must be whole numbers within {low}..{low + size - 1}, "
-                f"but row {first + row} holds {values[row]}."
+                f"but row {row} holds {code}."
             )
-    raise FairbitsError(f"the kernel refused a code in the tile at row {first}, but every code looks fine.")

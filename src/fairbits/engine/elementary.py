@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbits.engine.memory import load, splat, store
-from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise
+from fairbits.engine.simd import PEOPLE, Vector, inlined, lanewise, mul
 
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
 
@@ -30,6 +30,9 @@ ERFC_SCALE = 0.4
 ERFC = (-0.2002598884, 0.7091499596, -0.3709122098, 0.468277612, 0.1618221857, 0.2319223132)
 SQRT_HALF = 0.70710678118654752
 GELU_CUBIC, GELU_SCALE = 0.044715, 0.79788456080286536
+DENSITY = 0.39894228040143268
+# From here on GELU's slope is 0 or 1 in float32; its formula would multiply a large x by a tiny density.
+GELU_SETTLED = 14.0
 
 
 def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
@@ -40,8 +43,8 @@ def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
 
 
 def _exp(x: Vector) -> Vector:
-    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent."""
-    x = x.at_least(LOWEST).at_most(HIGHEST)
+    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent. NaN gives NaN."""
+    x = x.between(LOWEST, HIGHEST)
     n = x.fma(LOG2_E, 0.5).floor()
     r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
     return _polynomial(r, EXP).fma(r * r, r + 1.0) * n.power_of_two()
@@ -76,16 +79,53 @@ def _elu(x: Vector, alpha: Vector) -> Vector:
     return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
 
 
+def _sigmoid_slope(x: Vector) -> Vector:
+    """Through e**-|x|: no difference of nearly equal numbers at either end."""
+    e = _exp(-abs(x))
+    return e / ((e + 1.0) * (e + 1.0))
+
+
+def _tanh_slope(x: Vector) -> Vector:
+    """tanh x = 2 sigmoid(2x) - 1."""
+    return _sigmoid_slope(x * 2.0) * 4.0
+
+
+def _gelu_slope(x: Vector) -> Vector:
+    """Phi(x) + x phi(x)."""
+    x = x.between(-GELU_SETTLED, GELU_SETTLED)
+    u = abs(x) * SQRT_HALF
+    t = 1.0 / u.fma(ERFC_SCALE, 1.0)
+    bell = _exp(-(u * u))
+    tail = _polynomial(t, ERFC) * t * bell * 0.5
+    return (x * DENSITY).fma(bell, x.if_greater(0.0, 1.0 - tail, tail))
+
+
+def _gelu_tanh_slope(x: Vector) -> Vector:
+    """s + x s (1 - s) inner' for x s, where s = sigmoid(inner)."""
+    x = x.between(-GELU_SETTLED, GELU_SETTLED)
+    square = x * x
+    inner = square.fma(GELU_CUBIC, 1.0) * x * (2.0 * GELU_SCALE)
+    e = _exp(-abs(inner))
+    r = 1.0 / (e + 1.0)
+    steepness = square.fma(3.0 * GELU_CUBIC, 1.0) * (2.0 * GELU_SCALE)
+    return (x * steepness).fma(e * r * r, inner.if_greater(0.0, r, e * r))
+
+
+def _elu_slope(x: Vector, alpha: Vector) -> Vector:
+    return x.if_greater(0.0, 1.0, _exp(x) * alpha)
+
+
 exp, sigmoid, tanh = lanewise(_exp), lanewise(_sigmoid), lanewise(_tanh)
 gelu, gelu_tanh, elu = lanewise(_gelu), lanewise(_gelu_tanh), lanewise(_elu)
+sigmoid_slope, tanh_slope = lanewise(_sigmoid_slope), lanewise(_tanh_slope)
+gelu_slope, gelu_tanh_slope, elu_slope = lanewise(_gelu_slope), lanewise(_gelu_tanh_slope), lanewise(_elu_slope)
 
 
 @inlined
-def activate(values, start, count, activation, alpha):
-    """Apply a smooth activation in place to `count` neurons of a tile."""
+def activate(values, source, target, count, activation, alpha):
+    """Apply a smooth activation to `count` neurons of a tile; source and target may be the same place."""
     for neuron in range(count):
-        at = start + neuron * PEOPLE
-        x = load(values, at)
+        x = load(values, source + neuron * PEOPLE)
         if activation == TANH:
             x = tanh(x)
         elif activation == SIGMOID:
@@ -96,4 +136,23 @@ def activate(values, start, count, activation, alpha):
             x = gelu_tanh(x)
         else:
             x = elu(x, splat(alpha))
-        store(values, at, x)
+        store(values, target + neuron * PEOPLE, x)
+
+
+@inlined
+def steepen(values, before, target, count, activation, alpha):
+    """Multiply `count` neurons of a tile by the slope of a smooth activation at what it got."""
+    for neuron in range(count):
+        x = load(values, before + neuron * PEOPLE)
+        if activation == TANH:
+            x = tanh_slope(x)
+        elif activation == SIGMOID:
+            x = sigmoid_slope(x)
+        elif activation == GELU:
+            x = gelu_slope(x)
+        elif activation == GELU_TANH:
+            x = gelu_tanh_slope(x)
+        else:
+            x = elu_slope(x, splat(alpha))
+        at = target + neuron * PEOPLE
+        store(values, at, mul(load(values, at), x))

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.batches import checked_codes, complain, spread, whole_tiles, writeable
+from fairbits.engine.batches import run_batch, spread, writeable
 from fairbits.engine.kernels import run_chunk
 from fairbits.engine.partition import Ruler, classes_chunk, ruler_of
 from fairbits.engine.plan import Head, Plan
@@ -154,14 +154,10 @@ def _run(
     ready: NDArray[np.float32],
     threads: int | None,
 ) -> None:
-    codes = checked_codes(plan, codes)
     program = plan.program
 
-    def run(start: int, stop: int) -> None:
-        part = whole_tiles(writeable(codes[start:stop]))
-        faulty = run_chunk(program, scratch(program.size), part, stop - start, start, ruler, figures, ready)
-        if faulty >= 0:
-            complain(plan, codes[faulty:stop], faulty)
+    def run(people: NDArray[np.float64], n: int, start: int) -> int:
+        return int(run_chunk(program, scratch(program.size), people, n, start, ruler, figures, ready))
 
     work = plan.m * (program.weights.size + 4 * program.bias.size + 50)
-    spread(run, len(codes), work, threads)
+    run_batch(plan, codes, run, work=work, threads=threads)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.elementary import IDENTITY, activate, exp, sigmoid
-from fairbits.engine.kernels import HALF, INFINITY, ONE, ZERO, add_lookups, dense, read_codes
+from fairbits.engine.kernels import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
 from fairbits.engine.memory import load, lowest, splat, splat_at, store
 from fairbits.engine.partition import sweep, to_bins
 from fairbits.engine.simd import PEOPLE, add, bend, compiled, distance, div, fma, if_greater, merged, minimum, sub
@@ -52,25 +52,11 @@ class Decision(NamedTuple):
 
 
 @merged
-def first_layer(program, codes, first, tile):
+def start_tile(program, codes, first, tile):
     """What the people of a tile bring to the first layer, whoever they are; says whether their codes are usable."""
     usable = read_codes(program, codes, first, tile)
     if usable:
-        inputs, zero = program.columns.size - program.lookup_sizes.size, np.int64(0)
-        dense(
-            tile,
-            program.numeric,
-            program.base,
-            program.numeric_slopes,
-            zero,
-            program.bias,
-            zero,
-            inputs,
-            program.widths[0],
-            ONE,
-        )
-        if program.table_starts.size > 0:
-            add_lookups(program, tile, program.widths[0])
+        first_layer(program, tile, program.widths[0], program.table_starts.size)
     return usable
 
 
@@ -93,7 +79,7 @@ def shared_layers(program, tile, twin, held):
             bias += outputs
             near, far = far, near
         if layer <= held.layer and program.curves[layer] != IDENTITY:
-            activate(tile, near, widths[layer], program.curves[layer], program.alphas[layer])
+            activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
         if layer == held.layer:
             for j in range(widths[layer]):
                 store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
@@ -122,7 +108,7 @@ def later_layers(program, tile, held, do, weight, bias):
             b += outs
             near, far = far, near
         if program.curves[later] != IDENTITY:
-            activate(tile, near, widths[later], program.curves[later], program.alphas[later])
+            activate(tile, near, near, widths[later], program.curves[later], program.alphas[later])
     return near
 
 
@@ -158,9 +144,13 @@ def count_classes(tile, start, m, epsilon):
 
 @merged
 def score_tile(program, tile, near, held, slot, twin, m):
-    """Keep the scores of one twin under one intervention, and count the favourable decisions."""
+    """Keep the scores of one twin under one intervention, and count the favourable decisions.
+
+    Gives zero for everybody whose outputs are finite, and NaN for the others.
+    """
     outputs = program.widths[program.widths.size - 1]
     score = load(tile, near)
+    trouble = sub(score, score)
     margin = splat(-ONE)
     if not program.linear:
         if outputs == 1:
@@ -173,11 +163,13 @@ def score_tile(program, tile, near, held, slot, twin, m):
                 x = load(tile, near + j * PEOPLE)
                 odds = add(odds, exp(sub(splat(ZERO), x)))
                 margin = minimum(x, margin)
+                trouble = add(trouble, sub(x, x))
             score = div(splat(ONE), odds)
     at = held.sums + slot * PEOPLE
     favourable = if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE))
     store(tile, at, add(load(tile, at), favourable))
     store(tile, held.scores + (slot * m + twin) * PEOPLE, score)
+    return trouble
 
 
 @merged
@@ -202,24 +194,27 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people):
 def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all):
     """Figures of the first `n` people of `codes` under every intervention; they are people `start` on of all.
 
-    Gives the row where the first tile with an unusable code begins, or -1.
+    Gives the row where the first tile begins that has an unusable code or overflows the network, or -1.
     """
     tile = scratch.tile
     m = program.twins.size // program.widths[0]
     weight, bias = places(program, held)
     for first in range(0, n, PEOPLE):
-        if not first_layer(program, codes, first, tile):
+        if not start_tile(program, codes, first, tile):
             return start + first
         people = min(PEOPLE, n - first)
         for low in range(0, held.neurons.size, held.block):
             high = min(low + held.block, held.neurons.size)
             for do in range(high - low):
                 store(tile, held.sums + do * PEOPLE, splat(ZERO))
+            trouble = splat(ZERO)
             for twin in range(m):
                 shared_layers(program, tile, twin, held)
                 for do in range(low, high):
                     near = later_layers(program, tile, held, do, weight, bias)
-                    score_tile(program, tile, near, held, do - low, twin, m)
+                    trouble = add(trouble, score_tile(program, tile, near, held, do - low, twin, m))
+            if not harmless(trouble):
+                return start + first
             for do in range(low, high):
                 row = do * people_in_all + start + first
                 write_figures(program, scratch, held, do - low, m, ruler, counts, row, people)
@@ -237,7 +232,7 @@ def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hi
     for do in range(held.neurons.size):
         store(tile, held.sums + do * PEOPLE, splat(ZERO))
     for first in range(0, n, PEOPLE):
-        if not first_layer(program, codes, first, tile):
+        if not start_tile(program, codes, first, tile):
             return start + first
         for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
             filled = first + person < n

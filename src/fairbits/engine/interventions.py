@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.batches import checked_codes, complain, spread, whole_tiles, writeable
+from fairbits.engine.batches import run_batch
 from fairbits.engine.evaluate import Partition
 from fairbits.engine.intervening import Counts, Decision, Held, accuracy_chunk, study_chunk
 from fairbits.engine.lowering import plan_of
@@ -58,9 +58,8 @@ def study(
 ) -> Effects:
     """k and label flips (with ``bits`` also Q1) of all people under each intervention alone."""
     plan = plan_of(network, encoding, twins)
-    codes = checked_codes(plan, people)
     ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR)._replace(classes=bits)
-    n = len(codes)
+    n = len(people)
     effects = Effects(
         k=np.empty((len(dos), n), np.int32),
         flips=np.empty((len(dos), n), np.bool_),
@@ -74,13 +73,17 @@ def study(
             flips=np.empty(len(chosen) * n, np.bool_),
         )
 
-        def run(start: int, stop: int, held: Held = held, size: int = size, counts: Counts = counts) -> None:
-            part = whole_tiles(writeable(codes[start:stop]))
-            faulty = study_chunk(plan.program, scratch(size), part, stop - start, start, held, ruler, counts, n)
-            if faulty >= 0:
-                complain(plan, codes[faulty:stop], faulty)
+        def run(
+            part: NDArray[np.float64],
+            count: int,
+            start: int,
+            held: Held = held,
+            size: int = size,
+            counts: Counts = counts,
+        ) -> int:
+            return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n))
 
-        spread(run, n, plan.m * len(chosen) * _work(plan, layer), threads)
+        run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
         effects.k[chosen] = counts.k.reshape(len(chosen), n)
         effects.flips[chosen] = counts.flips.reshape(len(chosen), n)
         if effects.q_1 is not None:
@@ -101,7 +104,6 @@ def accuracies(
     if network.head == "linear":
         raise ModelError("a regression network decides no class, so it has no accuracy; compare its scores instead.")
     plan = plan_of(network, encoding, None)
-    codes = checked_codes(plan, codes)
     n = len(codes)
     if np.shape(labels) != (n,) or n == 0:
         raise TableError(f"accuracy needs one label for each of one or more rows, but got {np.shape(labels)} for {n}.")
@@ -114,17 +116,21 @@ def accuracies(
         held, size = _held(plan, layer, [dos[i] for i in chosen])
         total = np.zeros(len(chosen), np.int64)
 
-        def run(start: int, stop: int, held: Held = held, size: int = size, total: NDArray[np.int64] = total) -> None:
-            part = whole_tiles(writeable(codes[start:stop]))
+        def run(
+            part: NDArray[np.float64],
+            count: int,
+            start: int,
+            held: Held = held,
+            size: int = size,
+            total: NDArray[np.int64] = total,
+        ) -> int:
             hits = np.zeros(len(total), np.int64)
-            count = stop - start
             faulty = accuracy_chunk(plan.program, scratch(size), part, truth, count, start, held, decision, hits)
-            if faulty >= 0:
-                complain(plan, codes[faulty:stop], faulty)
             with lock:  # whole numbers: the order of the chunks does not matter
                 total += hits
+            return int(faulty)
 
-        spread(run, n, len(chosen) * _work(plan, layer), threads)
+        run_batch(plan, codes, run, work=len(chosen) * _work(plan, layer), threads=threads)
         found[chosen] = total / n
     return found
 

@@ -5,7 +5,6 @@ cache levels. A twin costs one addition per first-layer neuron, then the small l
 the lanes are full, because people fill them and not twins.
 """
 
-
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
@@ -77,6 +76,12 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
         output += 1
 
 
+@inlined
+def harmless(trouble):
+    """Whether every person's sum of deviations is zero: neither above it nor NaN."""
+    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
+
+
 @merged
 def read_codes(program, codes, first, tile):
     """Put code - shift of every attribute into the tile; says whether all of them can be used.
@@ -96,9 +101,17 @@ def read_codes(program, codes, first, tile):
             x = gather(codes, first * d + program.columns[inputs + j], d, program.shifts[inputs + j])
             index = clip_index(x, splat_at(program.lookup_sizes, j))
             trouble = add(trouble, distance(x, index))
+            store(tile, program.indices + j * PEOPLE, index)
             row = fma(index, splat_at(program.lookup_strides, j), row)
         store(tile, program.rows + table * PEOPLE, row)
-    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
+    return harmless(trouble)
+
+
+@merged
+def prefetch_codes(codes, first):
+    """Ask for the codes of a tile of people."""
+    for ahead in range(0, PEOPLE * codes.shape[1], LINE):
+        prefetch(codes, first * codes.shape[1] + ahead)
 
 
 @merged
@@ -109,12 +122,11 @@ def table_row(program, tile, table, person, stride, neuron):
 
 
 @merged
-def add_lookups(program, tile, h):
-    """Add the table rows to the first pre-activation, 24 neurons at a time.
+def add_lookups(program, tile, h, tables):
+    """Add a row of each of the first `tables` tables to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
     """
-    tables = program.table_starts.size
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
         for person in range(PEOPLE):
@@ -132,10 +144,24 @@ def add_lookups(program, tile, h):
 
 
 @merged
+def first_layer(program, tile, h, tables):
+    """The first pre-activation, but for the part of the twins."""
+    inputs = program.columns.size - program.lookup_sizes.size
+    zero = np.int64(0)
+    dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+    if tables > 0:
+        add_lookups(program, tile, h, tables)
+
+
+@merged
 def score_twins(program, tile, m):
-    """Run every twin of the tile's people through the network; gives how many get the favourable decision."""
+    """Run every twin of the tile's people through the network.
+
+    Gives how many twins get the favourable decision, and whether all outputs are finite. NaN inside the
+    network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
+    """
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
-    favourable = splat(ZERO)
+    favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
         near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
         below = splat(program.slopes[0])
@@ -150,9 +176,10 @@ def score_twins(program, tile, m):
                 bias += outputs
                 near, far = far, near
             if program.curves[layer] != IDENTITY:
-                activate(tile, near, widths[layer], program.curves[layer], program.alphas[layer])
+                activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
         # A sigmoid head has one margin; a softmax has one against each of the other classes.
         score = load(tile, near)
+        trouble = add(trouble, sub(score, score))  # NaN if the score is not finite
         margin = splat(-ONE)
         if not program.linear:
             if widths[layers] == 1:
@@ -165,10 +192,11 @@ def score_twins(program, tile, m):
                     x = load(tile, near + j * PEOPLE)
                     odds = add(odds, exp(sub(splat(ZERO), x)))
                     margin = minimum(x, margin)
+                    trouble = add(trouble, sub(x, x))
                 score = div(splat(ONE), odds)
         favourable = add(favourable, if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE)))
         store(tile, program.scores + twin * PEOPLE, score)
-    return favourable
+    return favourable, harmless(trouble)
 
 
 @merged
@@ -202,32 +230,18 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
     """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
 
     `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
-    where the first tile with an unusable code begins, or -1.
+    where the first tile begins that has an unusable code or overflows the network, or -1.
     """
     tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
-    zero = np.int64(0)
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
-        for ahead in range(0, PEOPLE * codes.shape[1], LINE):
-            prefetch(codes, (first + PEOPLE) * codes.shape[1] + ahead)
-        inputs = program.columns.size - program.lookup_sizes.size
-        dense(
-            tile,
-            program.numeric,
-            program.base,
-            program.numeric_slopes,
-            zero,
-            program.bias,
-            zero,
-            inputs,
-            h,
-            ONE,
-        )
-        if program.table_starts.size > 0:
-            add_lookups(program, tile, h)
-        favourable = score_twins(program, tile, m)
+        prefetch_codes(codes, first + PEOPLE)
+        first_layer(program, tile, h, program.table_starts.size)
+        favourable, sound = score_twins(program, tile, m)
+        if not sound:
+            return start + first
         people = min(PEOPLE, n - first)
         if ready.shape[1] > 0:
             for person in range(people):

@@ -7,6 +7,7 @@ Each function here runs while Numba infers types: it gets types and gives the si
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -142,18 +143,21 @@ def lowest(_typing: Any, _value: Any) -> Any:
     return types.float32(lanes), codegen
 
 
+# How two vectors are interleaved: by single numbers, by pairs, by fours.
+SINGLES = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+PAIRS = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
+FOURS = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
+
+
+def _mix(builder: Any, one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
+    return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
+
+
 def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
     """Transpose an 8 x 8 square in registers: interleave pairs, then fours, then halves."""
-    low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
-    left, right = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
-    top, bottom = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
-
-    def mix(one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
-        return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
-
-    pairs = [mix(rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in (low, high)]
-    fours = [mix(pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in (left, right)]
-    return [mix(fours[i], fours[i + 4], order) for order in (top, bottom) for i in (0, 1, 2, 3)]
+    pairs = [_mix(builder, rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in SINGLES]
+    fours = [_mix(builder, pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in PAIRS]
+    return [_mix(builder, fours[i], fours[i + 4], order) for order in FOURS for i in (0, 1, 2, 3)]
 
 
 @primitive
@@ -181,3 +185,23 @@ def transpose(_typing: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+@primitive
+def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
+    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
+            return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
+
+        parts = [[builder.extract_value(tile, part) for part in range(VECTORS)] for tile in values[2:]]
+        a, b, c, d = (reduce(builder.fadd, vectors) for vectors in parts)
+        halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
+        total = fold(halves, halves, FOURS)
+        first = builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0, 1, 2, 3]))
+        place = _pointer(context, builder, signature.args[0], *values[:2])
+        builder.store(first, builder.bitcast(place, first.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes, lanes, lanes, lanes), codegen

@@ -5,7 +5,6 @@ over the twins finds both how many scores the classes cover so far and the score
 for all people of the tile at once. There are as many passes as the person with the most classes needs.
 """
 
-
 # Numba infers the types of kernels; annotations would only repeat "Any".
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.adjoint import Adjoint, reverse
 from fairbits.engine.program import Program, lower
 from fairbits.errors import ModelError
 
@@ -74,6 +75,7 @@ class Plan:
     lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,): first row in the tables
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (values, h)
     program: Program = field(init=False, repr=False)
+    adjoint: Adjoint = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
@@ -83,6 +85,7 @@ class Plan:
             object.__setattr__(self, name, array)
         _check_shapes(self)
         object.__setattr__(self, "program", lower(self))
+        object.__setattr__(self, "adjoint", reverse(self, self.program))
 
     @property
     def m(self) -> int:
@@ -138,6 +141,9 @@ def _check_shapes(plan: Plan) -> None:
     for name in ("numeric_columns", "lookup_columns"):
         if getattr(plan, name).min(initial=0) < 0:
             raise ModelError(f"the plan's {name} must be 0 or more, but got {getattr(plan, name).tolist()}.")
+    columns = [*plan.numeric_columns.tolist(), *plan.lookup_columns.tolist()]
+    if len(set(columns)) < len(columns):
+        raise ModelError(f"the plan's columns must belong to one attribute each, but got {columns}.")
     if plan.activations.size and not set(plan.activations.tolist()) <= set(Activation):
         raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
     _check_head(plan, widths[-1])

@@ -41,15 +41,17 @@ class Program(NamedTuple):
     numeric_slopes: Array
     lookup_sizes: Array
     lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
-    tables: Array  # the merged tables; rows padded to a whole number of tiles
+    tables: Array  # the merged tables, then the twins; rows padded to a whole number of tiles
     table_starts: Array  # first row of each merged table
     table_members: Array  # first lookup of each merged table, and the end of the last
+    twin_rows: int  # the row of `tables` where the twins begin
     linear: bool
     near: int  # from here on: places in a tile's buffer
     far: int
     base: int
     square: int
     numeric: int
+    indices: int
     rows: int
     scores: int
     size: int
@@ -84,8 +86,10 @@ def _margins(array: Array, favourable: int) -> Array:
     return array[..., favourable : favourable + 1] - np.delete(array, favourable, axis=-1)
 
 
-def _fold_head(plan: Plan) -> dict[str, Array]:
+def fold_head(plan: Plan) -> dict[str, Array]:
     """The arrays that the head concerns: those of the last layer, which may be the first layer."""
+    if plan.head.name != "SOFTMAX":
+        return {}
     if len(plan.widths) == 1:
         h = int(plan.widths[0])
         first = {
@@ -117,6 +121,11 @@ def _group(sizes: list[int], row_bytes: int) -> list[list[int]]:
     return [members for _, members in groups]
 
 
+def lookup_groups(plan: Plan, h: int) -> list[list[int]]:
+    """Which lookups share a merged table; kernels meet the lookups in this order."""
+    return _group(plan.lookup_sizes.tolist(), round_up(h) * 4)
+
+
 def _merge(tables: list[Array]) -> Array:
     """One row per combination of values, the last table's value moving fastest."""
     merged = tables[0]
@@ -125,10 +134,10 @@ def _merge(tables: list[Array]) -> Array:
     return merged
 
 
-def _lower_lookups(plan: Plan, tables: Array, h: int) -> dict[str, Array]:
+def _lower_lookups(plan: Plan, tables: Array, twins: Array, h: int) -> dict[str, Array]:
     sizes = plan.lookup_sizes
     padded = round_up(h)
-    groups = _group(sizes.tolist(), padded * 4)
+    groups = lookup_groups(plan, h)
     merged, strides, order = [np.zeros((0, h), np.float32)], [], []
     for members in groups:
         merged.append(_merge([tables[plan.lookup_offsets[c] : plan.lookup_offsets[c] + sizes[c]] for c in members]))
@@ -139,7 +148,7 @@ def _lower_lookups(plan: Plan, tables: Array, h: int) -> dict[str, Array]:
         "shifts": np.concatenate([plan.numeric_shifts, plan.lookup_lows[order]]),
         "lookup_sizes": sizes[order],
         "lookup_strides": np.array(strides),
-        "tables": np.pad(np.concatenate(merged), ((0, 0), (0, padded - h))),
+        "tables": np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, padded - h))),
         "table_starts": np.cumsum([len(table) for table in merged])[:-1],
         "table_members": np.cumsum([0, *map(len, groups)]),
     }
@@ -159,11 +168,12 @@ def round_up(count: int) -> int:
     return -(-count // PEOPLE) * PEOPLE
 
 
-def _layout(widths: Array, numeric: int, tables: int, m: int) -> dict[str, Any]:
+def _layout(widths: Array, numeric: int, lookups: int, tables: int, m: int) -> dict[str, Any]:
     """Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to turn over."""
-    # A few spare rows, because the figures of a tile are collected at the start of its buffer.
-    rows = {"near": int(widths.max()) + 4, "far": int(widths.max()) + 4, "base": round_up(int(widths[0]))}
-    rows |= {"square": PEOPLE, "numeric": numeric, "rows": tables, "scores": m, "size": 0}
+    widest = round_up(int(widths.max()))
+    rows = {"near": widest, "far": widest, "base": round_up(int(widths[0])), "square": PEOPLE}
+    # The twin, where each person has one only, is one more table row.
+    rows |= {"numeric": numeric, "indices": lookups, "rows": tables + 1, "scores": m, "size": 0}
     starts = np.cumsum([0, *rows.values()]) * PEOPLE
     return dict(zip(rows, starts.tolist(), strict=False))
 
@@ -173,13 +183,15 @@ def lower(plan: Plan) -> Program:
     arrays: dict[str, Any] = {name: getattr(plan, name) for name in Program._fields if hasattr(plan, name)}
     arrays["lookup_tables"] = plan.lookup_tables
     arrays["widths"] = plan.widths
-    if plan.head.name == "SOFTMAX":
-        arrays |= _fold_head(plan)
+    arrays |= fold_head(plan)
     h = int(arrays["widths"][0])
-    arrays |= _lower_lookups(plan, arrays.pop("lookup_tables").reshape(-1, h), h)
+    arrays |= _lower_lookups(plan, arrays.pop("lookup_tables").reshape(-1, h), arrays["twins"], h)
     arrays |= _lower_activations(plan)
     whole = ("widths", "curves", "columns", "table_members")
     kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
     flat: dict[str, Any] = {name: _flat(array, kinds.get(name, np.float32)) for name, array in arrays.items()}
-    layout: dict[str, Any] = _layout(flat["widths"], plan.numeric_columns.size, flat["table_starts"].size, plan.m)
-    return Program(**flat, linear=plan.head.name == "LINEAR", **layout)
+    layout: dict[str, Any] = _layout(
+        flat["widths"], plan.numeric_columns.size, plan.lookup_columns.size, flat["table_starts"].size, plan.m
+    )
+    twin_rows = flat["tables"].size // round_up(h) - plan.m
+    return Program(**flat, twin_rows=twin_rows, linear=plan.head.name == "LINEAR", **layout)

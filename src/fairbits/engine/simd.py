@@ -11,7 +11,10 @@ person's figures do not depend on who shares the tile. No operation may be reass
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -32,12 +35,19 @@ INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
 TILE = ir.ArrayType(VECTOR, VECTORS)
 
 
+@cache
+def _fingerprint() -> str:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
-    Numba looks only at the file of the function itself to see whether its copy on disk is still good: after a
-    change to another file of the engine, touch those with kernels in them, or remove `__pycache__`.
+    Numba looks only at the file of the function itself to see whether its copy on disk is still good. A kernel
+    is made from all files of the engine, so their fingerprint becomes part of the name of the copy.
     """
+    function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         return numba.njit(cache=True, **options)(function)
@@ -151,6 +161,13 @@ class Vector:
         larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
         return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
 
+    def between(self, low: float, high: float) -> Vector:
+        """The nearest number within low..high; NaN stays NaN."""
+        below = self.builder.fcmp_ordered("<", self.value, self._lift(low))
+        raised = self.builder.select(below, self._lift(low), self.value)
+        above = self.builder.fcmp_ordered(">", raised, self._lift(high))
+        return self._wrap(self.builder.select(above, self._lift(high), raised))
+
     def power_of_two(self) -> Vector:
         """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
         whole = self.builder.fptosi(self.value, INTEGERS)
@@ -184,6 +201,7 @@ def lanewise(formula: Callable[..., Vector]) -> Any:
 
 add = lanewise(lambda x, y: x + y)
 sub = lanewise(lambda x, y: x - y)
+mul = lanewise(lambda x, y: x * y)
 div = lanewise(lambda x, y: x / y)
 fma = lanewise(lambda x, y, z: x.fma(y, z))
 clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
@@ -194,3 +212,4 @@ minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
+bend_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))

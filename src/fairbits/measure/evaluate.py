@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Table, Twins
 from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation, Plan, evaluate, plan_of, scores
+from fairbits.engine import Evaluation, Plan, evaluate, gradients, plan_of, scores
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, qid
 from fairbits.measure.partition import check_epsilon, check_partition
@@ -98,6 +98,8 @@ class Evaluator:
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
         """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
+        if self._plan is not None:
+            return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
         require(self.model, HasGradients, "this search")
         rows = codes.copy()
         rows[:, self.twins.columns] = self.twins.values[twins]

@@ -43,7 +43,8 @@ def repair_run(
     """Repair the network of a run and write it, with its figures, into the run's folder.
 
     The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
-    accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it. ``attack`` runs a fresh search against a network.
+    accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it.
+    ``attack`` runs a fresh search against a network.
     """
     _check_options(max_accuracy_loss, seed)
     opened = run if isinstance(run, Run) else Run.open(run)

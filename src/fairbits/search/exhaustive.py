@@ -77,13 +77,7 @@ class Exhaustive(Strategy):
         self._ask(oracle, rows, "data")
         if self.distance == 0:
             return
-        for position, column in enumerate(self.problem.free):
-            values = np.arange(self.problem.low[position], self.problem.high[position] + 1)
-            neighbours = np.repeat(rows, len(values), axis=0)
-            neighbours[:, column] = np.tile(values, len(rows))
-            self._ask(
-                oracle, neighbours[neighbours[:, column] != np.repeat(rows[:, column], len(values))], "exhaustive"
-            )
+        self._ask(oracle, self.problem.neighbours(rows)[0], "exhaustive")
 
     def _ask(self, oracle: Oracle, people: Codes, origin: str) -> None:
         for start in range(0, len(people), BATCH):

@@ -82,6 +82,22 @@ class Problem:
         moved[persons, columns] = np.clip(np.where(outside, here - length, here + length), low, high)
         return moved
 
+    def neighbours(self, people: Codes) -> tuple[Codes, Indices]:
+        """Everybody who differs from one of these people in one free attribute, and from whom (by position).
+
+        Real attributes take the values on their stride.
+        """
+        found, origins = [], []
+        for position, column in enumerate(self.free):
+            values = self.schema.attributes[column].values()
+            changed = np.repeat(people, len(values), axis=0)
+            changed[:, column] = np.tile(values, len(people))
+            origin = np.repeat(np.arange(len(people)), len(values))
+            other = changed[:, column] != people[origin, self.free[position]]
+            found.append(changed[other])
+            origins.append(origin[other])
+        return np.concatenate(found), np.concatenate(origins)
+
     def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator) -> Codes:
         """Bring people back within ``within`` changes of their anchors by undoing changes at random."""
         if self.within is None:

@@ -1,0 +1,32 @@
+"""All benchmarks, as one Markdown page: `make bench > docs/benchmarks.md` keeps it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from benchmarks import command_line, engine, search, search_kernels
+
+PARTS = {
+    "The command line": command_line.main,
+    "The engine": engine.main,
+    "The search": search.main,
+    "Duplicates and nearest rows": search_kernels.main,
+}
+
+
+def main() -> None:
+    print("# Benchmarks\n")
+    made = f"Made by `make bench` on {datetime.now(UTC).date()} with {os.cpu_count()} cores ({platform.machine()})"
+    tools = f"Python {platform.python_version()}, NumPy {version('numpy')}, Numba {version('numba')}"
+    print(f"{made}, {tools}. Read the ratios: both sides of each were measured in the same run.")
+    print("Absolute times depend on the machine and on who else uses it.")
+    for title, measure in PARTS.items():
+        print(f"\n## {title}", flush=True)
+        measure()
+
+
+if __name__ == "__main__":
+    main()
