@@ -13,6 +13,7 @@ import tomlkit
 from fairbits.data.networks import load_network
 from fairbits.data.registry import BUILT_IN, load_stored
 from fairbits.domain import Encoding, Schema, Table
+from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.reading import read_arrow
 from fairbits.domain.table import table_from_arrow
@@ -20,10 +21,10 @@ from fairbits.domain.toml import document_of_schema, read_document, schema_of_do
 from fairbits.errors import ModelError, SchemaError, TableError, choose_from
 from fairbits.models import Model, Network, load_model
 
-_SECTIONS = ("name", "model", "table", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "delimiter")
+_SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
+_TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
 _MODEL_KEYS = ("path", "encoding")
-_ENCODINGS = ("codes", "one-hot")
+_ENCODINGS = ("codes", "one-hot", "columns")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +73,14 @@ def make_subject(
     """A subject whose parts fit each other."""
     if isinstance(model, Network):
         model = _fitting_head(model, schema)
-    return Subject(name, schema, model, encoding or Encoding.fitting(schema, model.inputs), table, **rest)
+    encoding = encoding or Encoding.fitting(schema, model.inputs)
+    if encoding.width != model.inputs:
+        raise ModelError(
+            f"the network takes {model.inputs} inputs, but the attributes make {encoding.width}; "
+            f"check that the model belongs to this table."
+        )
+    rest["notes"] = (*rest.get("notes", ()), *check_rules(schema, table.codes))
+    return Subject(name, schema, model, encoding, table, **rest)
 
 
 def _fitting_head(network: Network, schema: Schema) -> Network:
@@ -105,7 +113,7 @@ def _from_toml(file: Path) -> Subject:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     model = load_model(_path(model_section, "model", file))
-    encoding = _stated_encoding(model_section.get("encoding"), schema)
+    encoding = _stated_encoding(model_section.get("encoding"), schema, data.column_names)
     name = str(document.get("name", file.stem))
     return make_subject(
         name, model, schema, table_from_arrow(data, schema), encoding=encoding, source=str(file.resolve())
@@ -119,7 +127,10 @@ def _path(section: Any, name: str, file: Path) -> Path:
     return file.parent / path
 
 
-def _stated_encoding(stated: object, schema: Schema) -> Encoding | None:
+def _stated_encoding(stated: object, schema: Schema, columns: list[str]) -> Encoding | None:
+    """By its name. A table that is one-hot encoded already is what its network takes, column by column."""
+    if stated == "columns" or (stated is None and any(attribute.columns for attribute in schema.attributes)):
+        return Encoding.of_columns(schema, columns)
     if stated is None:
         return None
     if stated not in _ENCODINGS:

@@ -2,8 +2,9 @@
 
 from fairbits.domain.attribute import Attribute
 from fairbits.domain.encoding import Encoding, FirstLayer, Lookup, Numeric
+from fairbits.domain.rules import Rule
 from fairbits.domain.schema import Schema
 from fairbits.domain.table import Table
 from fairbits.domain.twins import Twins
 
-__all__ = ["Attribute", "Encoding", "FirstLayer", "Lookup", "Numeric", "Schema", "Table", "Twins"]
+__all__ = ["Attribute", "Encoding", "FirstLayer", "Lookup", "Numeric", "Rule", "Schema", "Table", "Twins"]
