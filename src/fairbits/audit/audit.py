@@ -15,6 +15,7 @@ from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, 
 from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
+    from fairbits.repair import RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
 
@@ -98,6 +99,25 @@ class Audit:
             limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
         )
         return search_subject(self.subject, settings, out, resume=resume, force=force)
+
+    def repair(
+        self,
+        run: Run,
+        *,
+        max_accuracy_loss: float = 0.02,
+        attack_budget: Budget | None = None,
+        **options: Any,
+    ) -> RepairResult:
+        """Repair the network by what a run found; figures and the repaired network are written beside the run.
+
+        With an ``attack_budget`` a fresh search attacks the network before and after. ``options`` are those of
+        :func:`fairbits.repair.repair_run`.
+        """
+        from fairbits.audit.repairing import repair
+
+        return repair(
+            run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
+        )
 
 
 def _table(table: Any, schema: Schema) -> Table:

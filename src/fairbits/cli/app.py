@@ -15,6 +15,7 @@ from fairbits.cli.debug import debug
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.paper import paper
+from fairbits.cli.repair import repair
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -30,6 +31,7 @@ app.command()(measure)
 app.command()(search)
 app.command()(cases)
 app.command()(debug)
+app.command()(repair)
 app.command()(compare)
 app.command()(paper)
 app.add_typer(data_app, name="data")
