@@ -35,6 +35,7 @@ class Run:
         self.status: str = record["status"]
         self.manifest = manifests.manifest_of(record)
         self.versions: dict[str, str] = record["versions"]
+        self.created: str = record["created"]
         self.schema: Schema = manifests.schema_of(record)
         self.layout = Layout(self.schema)
         self._parts, self.damaged = parts.find_parts(folder, self.layout)
