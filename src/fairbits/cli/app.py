@@ -11,6 +11,7 @@ import typer
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
 from fairbits.cli.measure import measure
+from fairbits.cli.report import report
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(measure)
 app.command()(search)
 app.command()(cases)
+app.command()(report)
 app.add_typer(data_app, name="data")
 
 

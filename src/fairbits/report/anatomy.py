@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes as Frame
-from matplotlib.colors import TwoSlopeNorm, to_hex
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
-from fairbits.report.drawing import SCORE_COLOURS, SMALL, Picture, frame, picture, say
-from fairbits.report.palette import BAND, GREY, INK, MUTED, ORANGE, RULE
+from fairbits.report.drawing import SMALL, Picture, frame, picture, say
+from fairbits.report.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.record import Debugged, Layer, Neuron
 from fairbits.report.words import number, percent, signed
 
@@ -93,7 +93,6 @@ def _suspects(
     """Orange raises k when active, blue lowers it, pale does neither; without an ACD a ring is left."""
     known = {neuron.neuron: neuron for neuron in neurons}
     most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
-    norm = TwoSlopeNorm(0.0, -most, most)
     words = {}
     for index, height in enumerate(_heights(layer)):
         neuron = known.get(index)
@@ -101,7 +100,9 @@ def _suspects(
         if neuron is None or neuron.acd is None:
             dot.set(facecolor="none", edgecolor=MUTED, linewidth=1)
         else:
-            dot.set(facecolor=to_hex(SCORE_COLOURS(1 - float(norm(neuron.acd)))), edgecolor=MUTED, linewidth=0.8)
+            strength = abs(neuron.acd) / most
+            colour = ORANGE if neuron.acd > 0 else BLUE
+            dot.set(facecolor=to_rgba(colour, 0.1 + 0.9 * strength), edgecolor=MUTED, linewidth=0.8)
         dot.set_gid(f"neuron-{index}")
         words[f"neuron-{index}"] = neuron_words(layer.layer, index, neuron, k_mean)
         ax.add_patch(dot)

@@ -15,7 +15,7 @@ from fairbits.store.files import read_json, write_json
 
 NAME = "measure.json"
 #: Real people with a portrait in the report.
-PEOPLE = 8
+PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
 MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
 

@@ -14,7 +14,7 @@ from fairbits.report.record import Axes, Portrait
 from fairbits.store import Run
 
 #: Found people with a portrait in the report.
-FOUND = 8
+FOUND = 6
 
 
 def axes_of(evaluator: Evaluator) -> Axes:
@@ -31,7 +31,7 @@ def real_people(evaluator: Evaluator, rows: Codes, numbers: list[int]) -> list[P
     """Portraits of rows of the table, the worst first as they come."""
     if not numbers:
         return []
-    places = [f"row {number + 1} of the table" for number in numbers]
+    places = [f"row {number + 1:,} of the table" for number in numbers]
     return _portraits(evaluator, rows[numbers], places, real=True)
 
 

@@ -263,7 +263,7 @@ class ReportData:
     not_examined: tuple[str, ...]
     near: tuple[Near, ...]
     measured: Measured
-    searched: Searched | None
+    searched: Searched
     axes: Axes
     people: tuple[Portrait, ...]
     debugged: Debugged | None

@@ -61,11 +61,30 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
 def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
     """What the figures say nothing about."""
     asked = searched.figures.get("evaluations") or 0
-    everybody = "" if math.isinf(about.domain) else f" (the domain has about {about.domain:.2g} different people)"
+    everybody = "" if math.isinf(about.domain) else f" (the domain has about {power(about.domain)} different people)"
     left = f"Not examined: people that the search did not reach{everybody}"
     if asked >= about.domain:
         left = "Not examined: values outside the stated domains"
     return (f"{left}; attributes that stand in for protected ones; whether the labels are right.",)
+
+
+def search_facts(searched: Searched) -> list[tuple[str, str]]:
+    """What the search did, in pairs of name and value."""
+    figures = searched.figures
+
+    def seconds(name: str) -> str:
+        return "–" if figures.get(name) is None else f"{figures[name]:.2f} s"
+
+    return [
+        ("strategy", str(figures.get("strategy"))),
+        ("people asked about", number(figures.get("evaluations"))),
+        ("scores computed", number(figures.get("queries"))),
+        ("distinct cases kept", number(figures["cases"])),
+        ("cases whose decision flips", number(figures["id_cases"])),
+        ("mean k where seeds began, ended", f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}"),
+        ("until the first flip", seconds("seconds_to_first_id")),
+        ("until 1,000 flips", seconds("seconds_to_1000_id")),
+    ]
 
 
 def commands(
@@ -104,6 +123,18 @@ def budget(limits: Mapping[str, Any]) -> str:
 def number(value: float | None, digits: int = 0) -> str:
     """A number with thousands set apart; a dash for nothing."""
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def power(value: float) -> str:
+    """A very large number as a power of ten.
+
+    >>> power(1.34e14), power(5400)
+    ('1.3 × 10¹⁴', '5,400')
+    """
+    if value < 1e6:
+        return number(value)
+    digits, exponent = f"{value:.1e}".split("e+")
+    return f"{digits} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
