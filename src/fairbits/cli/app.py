@@ -10,6 +10,7 @@ import typer
 
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
+from fairbits.cli.debug import debug
 from fairbits.cli.measure import measure
 from fairbits.cli.report import report
 from fairbits.cli.search import search
@@ -26,6 +27,7 @@ app.command()(measure)
 app.command()(search)
 app.command()(cases)
 app.command()(report)
+app.command()(debug)
 app.add_typer(data_app, name="data")
 
 

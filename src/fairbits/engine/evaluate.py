@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import run_batch, spread, writeable
 from fairbits.engine.kernels import run_chunk
-from fairbits.engine.partition import classes_chunk, entropy_terms, last_bin
+from fairbits.engine.partition import Ruler, classes_chunk, ruler_of
 from fairbits.engine.plan import Head, Plan
 from fairbits.engine.program import scratch
 from fairbits.engine.simd import PEOPLE
@@ -87,16 +87,6 @@ class _Figures(NamedTuple):
     favourable: NDArray[np.int32]
 
 
-class _Ruler(NamedTuple):
-    """How classes are told apart, as the kernel takes it."""
-
-    classes: bool
-    epsilon: np.float32
-    grid: bool
-    last: np.float32
-    terms: NDArray[np.float64]
-
-
 def evaluate(
     plan: Plan,
     codes: NDArray[np.float64],
@@ -108,7 +98,7 @@ def evaluate(
     """Score all twins of every person (a row of codes) and measure them, without keeping the scores."""
     bounded = plan.head is not Head.LINEAR
     figures = _figures(len(codes))
-    ruler = _ruler(plan.m, epsilon, partition, bounded)
+    ruler = ruler_of(plan.m, epsilon, partition, bounded)
     _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
     return Evaluation(**figures._asdict(), m=plan.m)
 
@@ -116,7 +106,7 @@ def evaluate(
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
     """The scores of all twins of every person: an (n, m) array."""
     ready = np.empty((len(codes), plan.m), np.float32)
-    ruler = _Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
+    ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
     _run(plan, codes, ruler=ruler, figures=_figures(0), ready=ready, threads=threads)
     return ready
 
@@ -139,7 +129,7 @@ def classes(
     if not np.isfinite(scores).all():
         raise OptionError("scores must be finite, but hold NaN or infinity.")
     n, m = scores.shape
-    ruler = _ruler(m, epsilon, partition, bounded)
+    ruler = ruler_of(m, epsilon, partition, bounded)
     figures = _figures(n)
 
     def run(start: int, stop: int) -> None:
@@ -155,19 +145,11 @@ def _figures(n: int) -> _Figures:
     return _Figures(*(np.empty(n, kind) for kind in kinds))
 
 
-def _ruler(m: int, epsilon: float, partition: str, bounded: bool) -> _Ruler:
-    if not (epsilon > 0 and np.isfinite(epsilon)):
-        raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
-    if partition not in ("constrained", "grid"):
-        raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    return _Ruler(True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m))
-
-
 def _run(
     plan: Plan,
     codes: NDArray[np.float64],
     *,
-    ruler: _Ruler,
+    ruler: Ruler,
     figures: _Figures,
     ready: NDArray[np.float32],
     threads: int | None,

@@ -171,17 +171,21 @@ class Network:
         """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""
         weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
         for do in interventions:
-            if not 0 <= do.layer < len(weights) - 1:
-                raise OptionError(
-                    f"layer {do.layer} is not a hidden layer; this network has layers 0 to {len(weights) - 2}."
-                )
-            if not 0 <= do.neuron < self.widths[do.layer]:
-                raise OptionError(
-                    f"neuron {do.neuron} is not in layer {do.layer}, which has 0 to {self.widths[do.layer] - 1}."
-                )
+            bias = self.holding_bias(do)
             weights[do.layer][:, do.neuron] = 0
-            biases[do.layer][do.neuron] = self.activations_after[do.layer].inverse(do.value)
+            biases[do.layer][do.neuron] = bias
         return replace(self, weights=tuple(weights), biases=tuple(biases))
+
+    def holding_bias(self, do: Do) -> float:
+        """The bias that alone makes a neuron put out the value; refuses what no surgery can do."""
+        hidden = len(self.weights) - 1
+        if not 0 <= do.layer < hidden:
+            raise OptionError(f"layer {do.layer} is not a hidden layer; this network has layers 0 to {hidden - 1}.")
+        if not 0 <= do.neuron < self.widths[do.layer]:
+            raise OptionError(
+                f"neuron {do.neuron} is not in layer {do.layer}, which has 0 to {self.widths[do.layer] - 1}."
+            )
+        return self.activations_after[do.layer].inverse(do.value)
 
     def save(self, path: str | Path) -> None:
         """Write the network as .npz or .onnx, by the ending of the name."""

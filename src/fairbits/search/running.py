@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -20,6 +19,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
+from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.nearest import NearestRow
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -49,12 +49,6 @@ class Settings:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
-
-
-def generator(seed: int, *path: str | int) -> np.random.Generator:
-    """One leaf of the tree of randomness: the same name always gives the same numbers."""
-    key = [step if isinstance(step, int) else zlib.crc32(step.encode()) for step in path]
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def search_subject(
