@@ -16,6 +16,7 @@ from fairbits.models import Model, load_model
 from fairbits.models.sklearn import network_of_sklearn
 
 if TYPE_CHECKING:
+    from fairbits.repair import RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
 
@@ -84,6 +85,25 @@ class Audit:
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
         return search_subject(self.subject, settings, out, resume=resume, force=force)
+
+    def repair(
+        self,
+        run: Run,
+        *,
+        max_accuracy_loss: float = 0.02,
+        attack_budget: Budget | None = None,
+        **options: Any,
+    ) -> RepairResult:
+        """Repair the network by what a run found; figures and the repaired network are written beside the run.
+
+        With an ``attack_budget`` a fresh search attacks the network before and after. ``options`` are those of
+        :func:`fairbits.repair.repair_run`.
+        """
+        from fairbits.audit.repairing import repair
+
+        return repair(
+            run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
+        )
 
 
 def _model(model: Any) -> Model:

@@ -13,6 +13,7 @@ from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
 from fairbits.cli.measure import measure
 from fairbits.cli.report import report
+from fairbits.cli.repair import repair
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -28,6 +29,7 @@ app.command()(search)
 app.command()(cases)
 app.command()(report)
 app.command()(debug)
+app.command()(repair)
 app.add_typer(data_app, name="data")
 
 

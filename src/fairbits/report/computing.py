@@ -6,14 +6,14 @@ from math import inf, log2, prod
 from pathlib import Path
 from typing import Any
 
-from fairbits.data import Subject, load_subject
-from fairbits.errors import OptionError
+from fairbits.data import Subject
 from fairbits.measure import Evaluator, Progress
 from fairbits.models import Network
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
+from fairbits.repair import subject_of
 from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Run
 
@@ -64,23 +64,6 @@ def evaluator_of(run: Run, subject: Subject, threads: int | None = None) -> Eval
         partition=manifest["partition"],
         threads=threads,
     )
-
-
-def subject_of(run: Run, given: Subject | None = None) -> Subject:
-    """The subject that the run was made with, checked to be the same."""
-    source = run.manifest.get("source")
-    if given is None and source is None:
-        raise OptionError(
-            f"the run in {str(run.folder)!r} does not say where its model is, because it was searched from Python; "
-            f"report it from there, with the same subject."
-        )
-    subject = (given or load_subject(str(source))).with_protected(run.manifest["protected"])
-    if subject.fingerprint() != run.manifest["fingerprint"]:
-        raise OptionError(
-            f"subject {subject.name!r} has changed since the run in {str(run.folder)!r} was made (its schema, table or "
-            f"weights are others); search it again, or restore what it was."
-        )
-    return subject
 
 
 def _about(subject: Subject, evaluator: Evaluator) -> About:
