@@ -8,12 +8,13 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
 from fairbits.cli.measure import measure
-from fairbits.cli.report import report
 from fairbits.cli.repair import repair
+from fairbits.cli.report import report
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -24,12 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(measure)
-app.command()(search)
-app.command()(cases)
-app.command()(report)
-app.command()(debug)
-app.command()(repair)
+for command in (audit, measure, search, cases, debug, repair, report):
+    app.command()(command)
 app.add_typer(data_app, name="data")
 
 
