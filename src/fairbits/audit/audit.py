@@ -108,7 +108,6 @@ class Audit:
             run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
         )
 
-
     def debug(self, run: Run, **options: Any) -> DebugResult:
         """Where the bits of a run's cases come from. ``options`` are those of :func:`fairbits.debug.debug_run`."""
         from fairbits.debug import debug_run

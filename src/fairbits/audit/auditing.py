@@ -13,8 +13,7 @@ from fairbits.data import Subject
 from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.models import HasActivations
-from fairbits.report import ReportData, compute_report, write_report
-from fairbits.report import measuring
+from fairbits.report import ReportData, compute_report, measuring, write_report
 from fairbits.search import DEFAULT, Budget, Settings, Tally, search_subject
 from fairbits.store import Run
 

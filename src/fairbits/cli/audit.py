@@ -25,7 +25,9 @@ def audit(
     subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
     budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.  [default: 60s]")] = None,
     out: Annotated[_Place, typer.Option(help="Folder of the run.  [default: runs/…]")] = None,
-    skip: Annotated[_Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")] = None,
+    skip: Annotated[
+        _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
+    ] = None,
     resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same audit.  [default: 0]")] = None,
     epsilon: Epsilon = None,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 #: Characters that move a cursor, turn the reading direction, or may not stand in XML at all.
-_TRICKY = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_TRICKY = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 REPLACEMENT = "\ufffd"
 
 

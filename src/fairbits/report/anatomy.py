@@ -80,16 +80,12 @@ def _dots(ax: Frame, place: float, layer: Layer) -> None:
 
 def _halo(ax: Frame, place: float, reach: float) -> None:
     middle = _FOOT + (_HEIGHT - _FOOT) / 2
-    box = FancyBboxPatch(
-        (place - 13, middle - reach - 11), 26, 2 * reach + 22, boxstyle="round,pad=2,rounding_size=12"
-    )
+    box = FancyBboxPatch((place - 13, middle - reach - 11), 26, 2 * reach + 22, boxstyle="round,pad=2,rounding_size=12")
     box.set(facecolor="none", edgecolor=ORANGE, linewidth=1.6)
     ax.add_patch(box)
 
 
-def _suspects(
-    ax: Frame, place: float, layer: Layer, neurons: Sequence[Neuron], k_mean: float
-) -> dict[str, str]:
+def _suspects(ax: Frame, place: float, layer: Layer, neurons: Sequence[Neuron], k_mean: float) -> dict[str, str]:
     """Orange raises k when active, blue lowers it, pale does neither; without an ACD a ring is left."""
     known = {neuron.neuron: neuron for neuron in neurons}
     most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0

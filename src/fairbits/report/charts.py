@@ -1,10 +1,12 @@
-"""Pictures of a whole run: how many at each severity, the search over time, who gains and loses, what a repair costs."""
+"""Pictures of a whole run: severities, the search over time, who gains and who loses, what a repair costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes as Frame
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.domain.words import shortened
@@ -75,7 +77,7 @@ def shapley(shares: Sequence[Share]) -> Picture:
     ax.plot([share.alone for share in ranked], places, "|", color=INK, markersize=19, markeredgewidth=2)
     ax.axvline(0, color=RULE, linewidth=1)
     reach = max(max(share.alone, share.shapley) for share in ranked) or 1.0
-    for place, share in zip(places, ranked, strict=True):
+    for place, share in enumerate(ranked):
         inside = share.shapley > 0.3 * reach
         where = share.shapley - 0.02 * reach if inside else max(share.shapley, share.alone, 0) + 0.03 * reach
         colour = {"color": GROUND, "ha": "right", "weight": "bold"} if inside else {"color": INK, "ha": "left"}
@@ -139,7 +141,9 @@ def pareto(found: Repaired) -> Picture:
         size = 12 if mend.chosen else 7
         fill = ORANGE if mend.chosen else BLUE if mend.on_front else GREY
         inner = GROUND if mend.yardstick else fill
-        ax.plot(mend.k_mean, mend.accuracy, "o", ms=size, color=inner, mec=fill, mew=1.6, zorder=4 if mend.chosen else 3)
+        ax.plot(
+            mend.k_mean, mend.accuracy, "o", ms=size, color=inner, mec=fill, mew=1.6, zorder=4 if mend.chosen else 3
+        )
     ax.plot(found.k_mean_before, found.accuracy_before, "D", ms=9, color=INK, zorder=4)
     _label_points(ax, found)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
@@ -148,15 +152,12 @@ def pareto(found: Repaired) -> Picture:
     return made
 
 
-def _label_points(ax: object, found: Repaired) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(ax, Axes)  # noqa: S101
+def _label_points(ax: Frame, found: Repaired) -> None:
     chosen: Mend = next(mend for mend in found.repairs if mend.chosen)
     middle = (found.k_mean_before + min(m.k_mean for m in found.repairs)) / 2
     points = [(found.k_mean_before, found.accuracy_before, "as it is"), (chosen.k_mean, chosen.accuracy, chosen.name)]
     for x, y, words in points:
         right = x > middle
-        how = {"textcoords": "offset points", "fontsize": SMALL, "weight": "bold", "parse_math": False}
+        how: Any = {"textcoords": "offset points", "fontsize": SMALL, "weight": "bold", "parse_math": False}
         offset, side = ((-10, 10), "right") if right else ((10, 10), "left")
         ax.annotate(shortened(words, 40), (x, y), xytext=offset, ha=side, color=INK, **how)

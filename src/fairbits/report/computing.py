@@ -9,11 +9,11 @@ from typing import Any
 from fairbits.data import Subject
 from fairbits.measure import Evaluator, Progress
 from fairbits.models import Network
+from fairbits.repair import subject_of
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
-from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
+from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
-from fairbits.repair import subject_of
 from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Run
 
@@ -48,7 +48,7 @@ def compute_report(
         people=tuple(people),
         debugged=debugged_of(run.folder),
         repaired=repaired_of(run.folder),
-        remaking=_remaking(run, measured, searched),
+        remaking=_remaking(run, searched),
         warnings=(*run.warnings(), *_unfinished(run)),
     )
 
@@ -95,7 +95,7 @@ def _model_words(model: Any) -> str:
     return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
 
 
-def _remaking(run: Run, measured: Measured, searched: Searched) -> Remaking:
+def _remaking(run: Run, searched: Searched) -> Remaking:
     manifest = run.manifest
     return Remaking(
         commands=words.commands(manifest, searched.figures, _stages(run.folder)),

@@ -64,9 +64,10 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
         say(ax, 0.0, 1.03, y, color=MUTED, **where)
 
 
-def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, most: int = 16, **how: Any) -> None:
-    """Labelled places; where there are many, only every so-many-th is labelled."""
+def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, most: int = 16, turned: bool = False) -> None:
+    """Labelled places; where there are many, only every so-many-th is labelled. Turned labels are cut shorter."""
     step = max(1, -(-len(labels) // most))
-    words = [shortened(label, 20) for label in labels[::step]]
+    words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
+    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     setter = ax.set_xticks if axis == "x" else ax.set_yticks
     setter(list(places)[::step], words, parse_math=False, **how)

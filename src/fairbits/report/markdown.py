@@ -61,7 +61,9 @@ def _head(data: ReportData) -> Iterator[str]:
 def _headline(data: ReportData) -> Iterator[str]:
     yield "## Headline figures"
     yield ""
-    rows = ([one.people, number(one.k), number(one.bits, 2), "exact" if one.exact else "lower bound"] for one in data.near)
+    rows = (
+        [one.people, number(one.k), number(one.bits, 2), "exact" if one.exact else "lower bound"] for one in data.near
+    )
     yield from _table(["people", "largest k", "bits", "kind of figure"], rows)
     yield ""
     measured, figures = data.measured, data.measured.figures
@@ -128,7 +130,10 @@ def _harmed(data: ReportData) -> Iterator[str]:
     yield "## Who is harmed"
     yield ""
     rows = (
-        [f"{text(row.attribute)}: {text(row.value)}", *(percent(x) for x in (row.lowest, row.highest, case.lowest, case.highest))]
+        [
+            f"{text(row.attribute)}: {text(row.value)}",
+            *(percent(x) for x in (row.lowest, row.highest, case.lowest, case.highest)),
+        ]
         for row, case in stakes
     )
     yield from _table(["value", "lowest, rows", "highest, rows", "lowest, cases", "highest, cases"], rows, right=1)
@@ -155,7 +160,13 @@ def _network(debugged: Debugged) -> Iterator[str]:
     if known:
         yield ""
         rows = (
-            [str(n.neuron), signed(n.acd, 3), "–" if n.hold is None else f"{n.hold:.4g}", number(n.k_mean, 2), percent(n.accuracy)]
+            [
+                str(n.neuron),
+                signed(n.acd, 3),
+                "–" if n.hold is None else f"{n.hold:.4g}",
+                number(n.k_mean, 2),
+                percent(n.accuracy),
+            ]
             for n in known
         )
         heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", "accuracy"]
@@ -182,7 +193,13 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
     yield from _table(["held-out evidence", "before", "after"], rows, right=1)
     yield ""
     rows = (
-        [text(m.name) + (" (chosen)" if m.chosen else ""), percent(m.accuracy), number(m.k_mean, 2), percent(m.id_rate), text(m.words, 200)]
+        [
+            text(m.name) + (" (chosen)" if m.chosen else ""),
+            percent(m.accuracy),
+            number(m.k_mean, 2),
+            percent(m.id_rate),
+            text(m.words, 200),
+        ]
         for m in repaired.repairs
     )
     yield from _table(["repair", "accuracy", "mean k", "ID rate", "what was done"], rows)

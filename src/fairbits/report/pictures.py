@@ -18,7 +18,9 @@ Drawn = tuple[str, Picture | None, str, str]
 def pictures_of(data: ReportData) -> dict[str, str]:
     """Inline SVG by name; what cannot be drawn is not there."""
     drawn = [*_spread(data), *_people(data)]
-    found = {name: inline_svg(made, name, title, words) for name, made, title, words in drawn if made is not None}
+    found = {
+        name: inline_svg(made, f"pic-{name}", title, words) for name, made, title, words in drawn if made is not None
+    }
     if data.debugged is not None and data.debugged.layers:
         found["network"] = _network(data.debugged)
     return found
@@ -76,7 +78,7 @@ def _network(debugged: Debugged) -> str:
         if layer.rho is not None
     ]
     words = f"{joined(layers)}." + (f" The suspect is layer {debugged.suspect}." if debugged.suspect else "")
-    return inline_svg(made, "network", "The network as layers", words, parts=parts if debugged.neurons else {})
+    return inline_svg(made, "pic-network", "The network as layers", words, parts=parts if debugged.neurons else {})
 
 
 def _extremes(data: ReportData) -> list[Stake]:
@@ -91,7 +93,8 @@ def _histogram_words(counts: list[tuple[int, int]], what: str) -> str:
     total = sum(count for _, count in counts)
     mean = sum(k * count for k, count in counts) / total
     k, most = max(counts, key=lambda pair: pair[1])
-    return f"{total:,} {what} with k from {counts[0][0]} to {counts[-1][0]}, mean {mean:.1f}; most often k = {k} ({most:,})."
+    span = f"k from {counts[0][0]} to {counts[-1][0]}, mean {mean:.1f}"
+    return f"{total:,} {what} with {span}; most often k = {k} ({most:,})."
 
 
 def _person_words(person: Portrait) -> str:
@@ -104,7 +107,8 @@ def _person_words(person: Portrait) -> str:
 
 def _pareto_words(found: Repaired) -> str:
     chosen = next(mend for mend in found.repairs if mend.chosen)
+    name = shortened(chosen.name, 60)
     return (
         f"As it is: accuracy {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
-        f"Chosen ({shortened(chosen.name, 60)}): accuracy {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
+        f"Chosen ({name}): accuracy {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
     )

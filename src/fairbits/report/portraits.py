@@ -75,13 +75,8 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
         ticks(ax, "y", np.arange(rows), list(grid.row[1]), most=16)
         last = i == facets - 1
         turned = columns > 5 or max(len(v) for v in grid.column[1]) > 9
-        ticks(
-            ax,
-            "x",
-            np.arange(columns),
-            list(grid.column[1]) if last else [""] * columns,
-            **({"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}),
-        )
+        words = list(grid.column[1]) if last else [""] * columns
+        ticks(ax, "x", np.arange(columns), words, turned=turned)
         top -= tall + 2
     return made
 
@@ -134,8 +129,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
     ax.plot(places, scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
     _threshold(ax, axes.threshold)
     _limits(ax, person, axes)
-    turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if len(places) > 5 else {}
-    ticks(ax, "x", places, list(axes.values[0]), most=14, **turned)
+    ticks(ax, "x", places, list(axes.values[0]), most=14, turned=len(places) > 5)
     name_axes(ax, y="score")
     return made
 

@@ -89,7 +89,7 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
 
 def _neuron(layer: int, number: int, acd: float | None, best: dict[str, Any]) -> Neuron:
     held = (best.get(name) for name in ("value", "statistic", "accuracy", "k_mean"))
-    return Neuron(layer, number, acd, *held)  # type: ignore[arg-type]
+    return Neuron(layer, number, acd, *held)
 
 
 def repaired_of(folder: Path) -> Repaired | None:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from fairbits.domain.words import shortened
 from fairbits.report.palette import LIGHT
 
 SVG, LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -23,6 +24,8 @@ STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
     "path.simplify": True,
 }
+#: Letters of a description: enough for a sentence or three.
+MOST_WORDS = 800
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _HEX = re.compile("|".join(LIGHT.values()), re.IGNORECASE)
 _NAMES = {colour: name for name, colour in LIGHT.items()}
@@ -88,6 +91,7 @@ def _styled(style: str) -> str:
 
 
 def _pointable(element: ET.Element, words: str) -> None:
+    words = shortened(words, MOST_WORDS)
     element.set("class", "part")
     element.set("tabindex", "0")
     element.set("role", "img")
@@ -105,5 +109,5 @@ def _describe(root: ET.Element, name: str, title: str, description: str) -> None
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = text
+        element.text = shortened(text, MOST_WORDS)
         root.insert(position, element)

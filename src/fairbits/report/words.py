@@ -81,7 +81,10 @@ def search_facts(searched: Searched) -> list[tuple[str, str]]:
         ("scores computed", number(figures.get("queries"))),
         ("distinct cases kept", number(figures["cases"])),
         ("cases whose decision flips", number(figures["id_cases"])),
-        ("mean k where seeds began, ended", f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}"),
+        (
+            "mean k where seeds began, ended",
+            f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
+        ),
         ("until the first flip", seconds("seconds_to_first_id")),
         ("until 1,000 flips", seconds("seconds_to_1000_id")),
     ]

@@ -23,5 +23,7 @@ def write_report(data: ReportData, folder: Path) -> Path:
         write_whole(folder / MARKDOWN, document.encode())
         write_json(folder / SUMMARY, summary)
     except OSError as error:
-        raise OptionError(f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out.") from None
+        raise OptionError(
+            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
+        ) from None
     return folder / HTML
