@@ -16,10 +16,10 @@ from fairbits._version import __version__
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.data import Subject, load_subject
-    from fairbits.domain import Attribute, Encoding, Schema, Table, Twins
+    from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
-    from fairbits.models import Network, load_model
+    from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.report import plots as plot
     from fairbits.search import Budget
 
@@ -27,6 +27,7 @@ _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
     "Budget": "search",
+    "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Network": "models",
@@ -36,13 +37,16 @@ _HOMES = {
     "Twins": "domain",
     "load_model": "models",
     "load_subject": "data",
+    "load_with_encoding": "models",
     "qid": "measure",
+    "save_as_original": "models",
 }
 
 __all__ = [
     "Attribute",
     "Audit",
     "Budget",
+    "Decoder",
     "Encoding",
     "FairbitsError",
     "Network",
@@ -53,8 +57,10 @@ __all__ = [
     "__version__",
     "load_model",
     "load_subject",
+    "load_with_encoding",
     "plot",
     "qid",
+    "save_as_original",
 ]
 
 

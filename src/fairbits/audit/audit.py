@@ -13,8 +13,7 @@ from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
-from fairbits.models import Model, load_model
-from fairbits.models.sklearn import network_of_sklearn
+from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
     from fairbits.audit.auditing import Audited
@@ -27,20 +26,31 @@ if TYPE_CHECKING:
 class Audit:
     """One model, one table, one schema.
 
-    ``model`` is a loaded model, a file, or a fitted scikit-learn perceptron; ``table`` a file, an Arrow, pandas or
-    polars table, or a :class:`~fairbits.Table` of codes.
+    ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
+    or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
     """
 
     def __init__(
-        self, model: Any, table: Any, schema: Schema, *, encoding: Encoding | None = None, name: str = "subject"
+        self,
+        model: Any,
+        table: Any,
+        schema: Schema,
+        *,
+        encoding: Encoding | None = None,
+        name: str = "subject",
+        **options: Any,
     ):
-        self.subject = make_subject(name, _model(model), schema, _table(table, schema), encoding=encoding)
+        chosen = ModelOptions.of(options)
+        loaded = read_model(model, schema, chosen)
+        people = _table(table, schema)
+        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen)
 
     @classmethod
-    def of(cls, subject: Subject | str | Path) -> Audit:
+    def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
         """An audit of a built-in subject or a ``subject.toml``."""
         audit = cls.__new__(cls)
-        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject)
+        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, trust_pickle=trust_pickle)
         return audit
 
     def measure(
@@ -61,6 +71,7 @@ class Audit:
             epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
             partition=partition,
             threads=threads,
+            rows=subject.table.codes,
         )
         return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
 
@@ -73,6 +84,7 @@ class Audit:
         epsilon: float | None = None,
         partition: str = "constrained",
         within: int | None = None,
+        min_plausibility: float | None = None,
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
@@ -86,7 +98,9 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
+        settings = Settings(
+            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
+        )
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
     def repair(
@@ -144,14 +158,6 @@ class Audit:
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip))
         return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
-
-
-def _model(model: Any) -> Model:
-    if isinstance(model, str | Path):
-        return load_model(model)
-    if isinstance(model, Model):
-        return model
-    return network_of_sklearn(model)
 
 
 def _table(table: Any, schema: Schema) -> Table:

@@ -10,9 +10,12 @@ import typer
 
 from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
+from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
+from fairbits.cli.init import init
 from fairbits.cli.measure import measure
+from fairbits.cli.paper import paper
 from fairbits.cli.repair import repair
 from fairbits.cli.report import report
 from fairbits.cli.search import search
@@ -25,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, measure, search, cases, debug, repair, report):
+for command in (audit, init, measure, search, cases, debug, repair, report, compare, paper):
     app.command()(command)
 app.add_typer(data_app, name="data")
 

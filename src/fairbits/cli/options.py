@@ -19,6 +19,9 @@ Protected = Annotated[
     typer.Option(help="Protected attributes, separated by commas, instead of the subject's own."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads to use; 0 means all cores.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 
@@ -29,9 +32,9 @@ def threads_of(wanted: int) -> int | None:
     return wanted or None
 
 
-def names_of(text: str) -> list[str]:
+def names_of(text: str, option: str = "--protected") -> list[str]:
     """The names in a comma-separated option."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise OptionError(f"--protected is {text!r}; name at least one attribute.")
+        raise OptionError(f"{option} is {text!r}; name at least one attribute.")
     return names

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, Protected, Threads, names_of, threads_of
+from fairbits.cli.options import Epsilon, Json, Protected, Threads, TrustPickle, names_of, threads_of
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 
@@ -28,7 +29,7 @@ DEFAULT_BUDGET = "60s"
 
 def search(
     subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
-    strategy: Annotated[_Text, typer.Option(help="climb, dice or random.  [default: climb]")] = None,
+    strategy: Annotated[_Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.  [default: climb]")] = None,
     budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
@@ -37,6 +38,9 @@ def search(
     resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
     on_data: Annotated[bool, typer.Option("--on-data", help="Only the real rows, all of them: exact.")] = False,
     exhaustive: Annotated[
         _Number, typer.Option(help="1: every change of one attribute of every real row: exact.", metavar="N")
@@ -50,6 +54,7 @@ def search(
     protected: Protected = None,
     threads: Threads = 0,
     top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
@@ -61,10 +66,11 @@ def search(
         "epsilon": epsilon,
         "partition": partition,
         "within": within,
+        "min_plausibility": min_plausibility,
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads))
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
     from fairbits.cli.search_text import live, show
     from fairbits.search import search_subject
 
@@ -126,6 +132,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
+    trust_pickle: bool,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
     from fairbits.data import load_subject
@@ -138,7 +145,7 @@ def _settings(
     source = subject or kept.get("source")
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-    loaded = load_subject(source)
+    loaded = load_subject(source, trust_pickle=trust_pickle)
     chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
     names = chosen.pop("protected")
     if names:

@@ -81,6 +81,12 @@ class Measurement:
         names = ", ".join(self.schema.protected)
         return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 
+    @property
+    def twins_removed(self) -> int:
+        """How many twins cannot exist under the rules."""
+        twins = self.evaluation.twins
+        return 0 if twins is None else len(self) * self.evaluator.m - int(twins.sum())
+
     def histogram(self) -> dict[int, int]:
         """How many people at each k."""
         counts = np.bincount(self.evaluation.k)
@@ -103,6 +109,8 @@ class Measurement:
             "epsilon": self.evaluator.epsilon,
             "partition": self.evaluator.partition,
             "protected": list(self.schema.protected),
+            "rules": [rule.text for rule in self.schema.rules],
+            "twins_removed": self.twins_removed,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
@@ -155,10 +163,12 @@ class Measurement:
         found = []
         for position, column in enumerate(twins.columns):
             attribute = self.schema.attributes[column]
-            for code in attribute.values():
+            for code in attribute.twin_values():
                 here = twins.values[:, position] == code
                 found.append(
-                    Stake(attribute.name, attribute.read(code), float(lowest[here].sum()), float(highest[here].sum()))
+                    Stake(
+                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
+                    )
                 )
         return found
 

@@ -126,6 +126,15 @@ class Network:
         score: Array = special.expit(self._margins(logits))
         return score
 
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            raise ModelError("a regression network has no classes; use its scores.")
+        if self.head == "softmax":
+            return np.asarray(special.softmax(logits, axis=1), dtype=np.float32)
+        return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
+
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The decided class of each encoded row."""
         logits = self.logits(inputs)
@@ -166,6 +175,18 @@ class Network:
         elif self.head == "sigmoid":
             last = special.expit(last)
         return (*afters[:-1], last)
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
+        if not 0 <= layer < len(self.weights):
+            raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
+        befores, _ = self._forward(self._checked(inputs))
+        slope = np.asarray(slopes, dtype=np.float32)
+        for i in range(layer, -1, -1):
+            if i < len(self.activations_after):
+                slope = slope * self.activations_after[i].slope(befores[i])
+            slope = slope @ self.weights[i].T
+        return slope
 
     def with_interventions(self, interventions: Sequence[Do]) -> Network:
         """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""

@@ -44,6 +44,7 @@ class Settings:
     epsilon: float | None = None
     partition: str = "constrained"
     within: int | None = None
+    min_plausibility: float | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -71,8 +72,9 @@ def search_subject(
         epsilon=epsilon,
         partition=settings.partition,
         threads=settings.threads,
+        rows=subject.table.codes,
     )
-    problem = Problem(evaluator, subject.table, within=settings.within)
+    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     strategy = make_strategy(settings.strategy, settings.options, problem)
     manifest = _manifest(subject, settings, epsilon)
     place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
@@ -114,6 +116,7 @@ def _prepare(problem: Problem, strategy: Strategy) -> NearestRow:
     someone = problem.rows[:1]
     nearest.find(someone)
     problem.evaluator.evaluate(someone)
+    problem.plausibility.percentiles(someone)
     if problem.evaluator.has_gradients:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
     if strategy.rounds is None:
@@ -127,7 +130,7 @@ def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
         return {}
     seen = Seen(capacity_hint=max(writer.cases * 2, 1_000_000))
     for codes in writer.stored_codes():
-        seen.add(keys_of(codes, problem.free))
+        seen.add(keys_of(codes, problem.person))
     state = writer.last_checkpoint or {}
     known = Run.open(writer.folder).query(
         "SELECT count(*) AS cases, count(*) FILTER (flips) AS ids, coalesce(max(seconds), 0) AS seconds FROM cases"
@@ -155,6 +158,7 @@ def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str,
         "epsilon": epsilon,
         "partition": settings.partition,
         "within": settings.within,
+        "min_plausibility": settings.min_plausibility,
         "threads": settings.threads,
         "budget": asdict(settings.budget),
     }
