@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
+    from fairbits.report import plots as plot
     from fairbits.search import Budget
 
 _HOMES = {
@@ -57,6 +58,7 @@ __all__ = [
     "load_model",
     "load_subject",
     "load_with_encoding",
+    "plot",
     "qid",
     "save_as_original",
 ]
@@ -64,6 +66,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import fairbits` costs nothing."""
+    if name == "plot":
+        return import_module("fairbits.report.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
     return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)

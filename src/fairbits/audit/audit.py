@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, 
 from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
+    from fairbits.audit.auditing import Audited
+    from fairbits.debug import DebugResult
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
@@ -118,6 +121,43 @@ class Audit:
         return repair(
             run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
         )
+
+    def debug(self, run: Run, **options: Any) -> DebugResult:
+        """Where the bits of a run's cases come from. ``options`` are those of :func:`fairbits.debug.debug_run`."""
+        from fairbits.debug import debug_run
+
+        return debug_run(run, subject=self.subject, **options)
+
+    def report(self, run: Run, *, out: str | Path | None = None, threads: int | None = None) -> Path:
+        """Write report.html, report.md and summary.json of a run, into its own folder by default."""
+        from fairbits.report import compute_report, write_report
+
+        data = compute_report(run, subject=self.subject, threads=threads)
+        return write_report(data, Path(out) if out is not None else run.folder)
+
+    def audit(
+        self,
+        *,
+        budget: float | str | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        skip: Iterable[str] = (),
+        seed: int = 0,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        threads: int | None = None,
+    ) -> Audited:
+        """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
+
+        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on, and
+        stages that are newer than its search are not done again.
+        """
+        from fairbits.audit.auditing import Wishes, audit_subject
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip))
+        return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 
 def _table(table: Any, schema: Schema) -> Table:
