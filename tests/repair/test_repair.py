@@ -17,7 +17,7 @@ from fairbits.audit.repairing import repair
 from fairbits.data import make_subject
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
-from fairbits.models import onnx
+from fairbits.models import onnx_writing
 from fairbits.repair import Repair, repair_run
 from fairbits.repair import retraining as retraining_module
 from fairbits.repair.exporting import check_same, export
@@ -121,7 +121,7 @@ def test_without_onnx_it_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def missing() -> None:
         raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files")
 
-    monkeypatch.setattr(onnx, "_onnx", missing)
+    monkeypatch.setattr(onnx_writing, "import_onnx", missing)
     network = random_network(rng, [3, 4, 2])
     (tmp_path / "repaired.onnx").write_bytes(b"of an earlier repair")
     files, warnings = export(network, tmp_path, ".npz", rng.normal(size=(20, 3)).astype(np.float32))

@@ -35,6 +35,11 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     if schema.classes and hasattr(model, "with_favourable"):
         model = model.with_favourable(favourable_output(schema, loaded.classes))
     encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns)
+    if encoding.width != model.inputs:
+        raise ModelError(
+            f"the model takes {model.inputs} inputs, but the attributes make {encoding.width} as they are encoded; "
+            f"check that the model belongs to this table."
+        )
     return Loaded(model, encoding, loaded.classes, tuple(notes))
 
 
