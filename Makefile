@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test lint format bench docs clean
 
 help:
-	@echo "make demo    set up .venv and measure the built-in Census subject"
+	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
 	@echo "make test    set up .venv and run all tests"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make format  let ruff rewrite the layout"
@@ -23,7 +23,7 @@ $(VENV)/product: pyproject.toml
 	@touch $@
 
 $(VENV)/developer: $(VENV)/product
-	$(BIN)/python -m pip install --quiet --editable ".[onnx]" --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable ".[onnx]" --group test --group frameworks --group lint
 	@touch $@
 
 $(VENV)/writer: $(VENV)/developer
@@ -31,7 +31,7 @@ $(VENV)/writer: $(VENV)/developer
 	@touch $@
 
 demo: $(VENV)/product
-	$(BIN)/fairbits measure census
+	$(BIN)/fairbits audit census --budget 20s
 
 test: $(VENV)/developer
 	$(BIN)/python -m pytest

@@ -7,12 +7,13 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks import command_line, engine, search, search_kernels
+from benchmarks import black_box, command_line, engine, search, search_kernels
 
 PARTS = {
     "The command line": command_line.main,
     "The engine": engine.main,
     "The search": search.main,
+    "Foreign models": black_box.main,
     "Duplicates and nearest rows": search_kernels.main,
 }
 

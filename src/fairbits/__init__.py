@@ -16,16 +16,18 @@ from fairbits._version import __version__
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.data import Subject, load_subject
-    from fairbits.domain import Attribute, Encoding, Schema, Table, Twins
+    from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
-    from fairbits.models import Network, load_model
+    from fairbits.models import Network, load_model, load_with_encoding, save_as_original
+    from fairbits.report import plots as plot
     from fairbits.search import Budget
 
 _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
     "Budget": "search",
+    "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Network": "models",
@@ -35,13 +37,16 @@ _HOMES = {
     "Twins": "domain",
     "load_model": "models",
     "load_subject": "data",
+    "load_with_encoding": "models",
     "qid": "measure",
+    "save_as_original": "models",
 }
 
 __all__ = [
     "Attribute",
     "Audit",
     "Budget",
+    "Decoder",
     "Encoding",
     "FairbitsError",
     "Network",
@@ -52,12 +57,17 @@ __all__ = [
     "__version__",
     "load_model",
     "load_subject",
+    "load_with_encoding",
+    "plot",
     "qid",
+    "save_as_original",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import fairbits` costs nothing."""
+    if name == "plot":
+        return import_module("fairbits.report.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
     return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
-from fairbits.models import Model, load_model
-from fairbits.models.sklearn import network_of_sklearn
+from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
+    from fairbits.audit.auditing import Audited
+    from fairbits.debug import DebugResult
+    from fairbits.repair import RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
 
@@ -23,20 +26,31 @@ if TYPE_CHECKING:
 class Audit:
     """One model, one table, one schema.
 
-    ``model`` is a loaded model, a file, or a fitted scikit-learn perceptron; ``table`` a file, an Arrow, pandas or
-    polars table, or a :class:`~fairbits.Table` of codes.
+    ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
+    or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
     """
 
     def __init__(
-        self, model: Any, table: Any, schema: Schema, *, encoding: Encoding | None = None, name: str = "subject"
+        self,
+        model: Any,
+        table: Any,
+        schema: Schema,
+        *,
+        encoding: Encoding | None = None,
+        name: str = "subject",
+        **options: Any,
     ):
-        self.subject = make_subject(name, _model(model), schema, _table(table, schema), encoding=encoding)
+        chosen = ModelOptions.of(options)
+        loaded = read_model(model, schema, chosen)
+        people = _table(table, schema)
+        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen)
 
     @classmethod
-    def of(cls, subject: Subject | str | Path) -> Audit:
+    def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
         """An audit of a built-in subject or a ``subject.toml``."""
         audit = cls.__new__(cls)
-        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject)
+        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, trust_pickle=trust_pickle)
         return audit
 
     def measure(
@@ -89,13 +103,61 @@ class Audit:
         )
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
+    def repair(
+        self,
+        run: Run,
+        *,
+        max_accuracy_loss: float = 0.02,
+        attack_budget: Budget | None = None,
+        **options: Any,
+    ) -> RepairResult:
+        """Repair the network by what a run found; figures and the repaired network are written beside the run.
 
-def _model(model: Any) -> Model:
-    if isinstance(model, str | Path):
-        return load_model(model)
-    if isinstance(model, Model):
-        return model
-    return network_of_sklearn(model)
+        With an ``attack_budget`` a fresh search attacks the network before and after. ``options`` are those of
+        :func:`fairbits.repair.repair_run`.
+        """
+        from fairbits.audit.repairing import repair
+
+        return repair(
+            run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
+        )
+
+    def debug(self, run: Run, **options: Any) -> DebugResult:
+        """Where the bits of a run's cases come from. ``options`` are those of :func:`fairbits.debug.debug_run`."""
+        from fairbits.debug import debug_run
+
+        return debug_run(run, subject=self.subject, **options)
+
+    def report(self, run: Run, *, out: str | Path | None = None, threads: int | None = None) -> Path:
+        """Write report.html, report.md and summary.json of a run, into its own folder by default."""
+        from fairbits.report import compute_report, write_report
+
+        data = compute_report(run, subject=self.subject, threads=threads)
+        return write_report(data, Path(out) if out is not None else run.folder)
+
+    def audit(
+        self,
+        *,
+        budget: float | str | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        skip: Iterable[str] = (),
+        seed: int = 0,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        threads: int | None = None,
+    ) -> Audited:
+        """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
+
+        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on, and
+        stages that are newer than its search are not done again.
+        """
+        from fairbits.audit.auditing import Wishes, audit_subject
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip))
+        return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 
 def _table(table: Any, schema: Schema) -> Table:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
 from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
@@ -15,6 +16,8 @@ from fairbits.cli.debug import debug
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.paper import paper
+from fairbits.cli.repair import repair
+from fairbits.cli.report import report
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -25,13 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(init)
-app.command()(measure)
-app.command()(search)
-app.command()(cases)
-app.command()(debug)
-app.command()(compare)
-app.command()(paper)
+for command in (audit, init, measure, search, cases, debug, repair, report, compare, paper):
+    app.command()(command)
 app.add_typer(data_app, name="data")
 
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, PartitionName, Protected, Subject, Threads, names_of, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    PartitionName,
+    Protected,
+    Subject,
+    Threads,
+    TrustPickle,
+    names_of,
+    threads_of,
+)
 
 if TYPE_CHECKING:
     from fairbits.data import Subject as LoadedSubject
@@ -23,13 +33,14 @@ def measure(
     threads: Threads = 0,
     top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
     from fairbits.cli.progress import progress_bar
     from fairbits.data import load_subject
 
-    loaded = load_subject(subject)
+    loaded = load_subject(subject, trust_pickle=trust_pickle)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound

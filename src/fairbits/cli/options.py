@@ -19,6 +19,9 @@ Protected = Annotated[
     typer.Option(help="Protected attributes, separated by commas, instead of the subject's own."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads to use; 0 means all cores.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 

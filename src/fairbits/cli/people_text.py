@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from rich.text import Text
 
+from fairbits.domain.words import harmless
+
+__all__ = ["Shown", "harmless", "people_text"]
+
 _WIDTH = 80
-#: Characters that move the cursor or turn the reading direction: labels come from files that anybody may have written.
-_TRICKY = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Shown(Protocol):
@@ -50,11 +51,6 @@ def people_text(title: str, people: Iterable[tuple[Shown, str, str]]) -> Text:
             text.append(_indented(last) + "\n", style="dim")
     text.rstrip()
     return text
-
-
-def harmless(text: str) -> str:
-    """Text in which nothing can play tricks on a terminal."""
-    return _TRICKY.sub("\ufffd", text)
 
 
 def _indented(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, Protected, Threads, names_of, threads_of
+from fairbits.cli.options import Epsilon, Json, Protected, Threads, TrustPickle, names_of, threads_of
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def search(
     protected: Protected = None,
     threads: Threads = 0,
     top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
@@ -69,7 +70,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads))
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
     from fairbits.cli.search_text import live, show
     from fairbits.search import search_subject
 
@@ -131,6 +132,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
+    trust_pickle: bool,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
     from fairbits.data import load_subject
@@ -143,7 +145,7 @@ def _settings(
     source = subject or kept.get("source")
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-    loaded = load_subject(source)
+    loaded = load_subject(source, trust_pickle=trust_pickle)
     chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
     names = chosen.pop("protected")
     if names:

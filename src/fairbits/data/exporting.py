@@ -8,7 +8,7 @@ import numpy as np
 import tomlkit
 
 from fairbits.data.subject import Subject
-from fairbits.domain import Attribute
+from fairbits.domain import Attribute, Encoding
 from fairbits.domain.attribute import Codes
 from fairbits.domain.toml import document_of_schema
 from fairbits.errors import OptionError
@@ -20,6 +20,8 @@ TABLE, MODEL, SUBJECT = "table.csv", "model.npz", "subject.toml"
 def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force: bool = False) -> list[Path]:
     """Write the three files; gives their paths."""
     require(subject.model, CanSave, "exporting a subject")
+    if not any(subject.encoding.same_as(make(subject.schema)) for make in (Encoding.identity, Encoding.one_hot)):
+        raise OptionError("the model has encoders of its own, which model.npz cannot hold; pass on its own file.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not force:
         raise OptionError(f"{str(folder)!r} exists and is not an empty folder; choose another --out or add --force.")
     try:

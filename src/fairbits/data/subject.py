@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomlkit
 
 from fairbits.data.networks import load_network
@@ -18,12 +19,18 @@ from fairbits.domain.infer import infer_classes
 from fairbits.domain.reading import read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.domain.toml import document_of_schema, read_document, schema_of_document, section_of
-from fairbits.errors import ModelError, SchemaError, TableError, choose_from
-from fairbits.models import Model, Network, load_model
+from fairbits.errors import OptionError, SchemaError, TableError, choose_from
+from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
+from fairbits.models.callables import is_reference
+from fairbits.models.loading import is_url
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
 _TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
-_MODEL_KEYS = ("path", "encoding")
+#: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
+_MODEL_KEYS = (
+    *("path", "encoding", "columns", "output", "eats", "factory", "layers", "batch"),
+    *("authorization_env", "headers", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
+)
 _ENCODINGS = ("codes", "one-hot", "columns")
 
 
@@ -39,10 +46,14 @@ class Subject:
     test: Table | None = None
     notes: tuple[str, ...] = ()
     source: str | None = None  # what load_subject was given, where it was
+    model_key: str = ""  # which model it is, where it is no network whose weights could tell
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
-        return replace(self, schema=self.schema.with_protected(names))
+        schema = self.schema.with_protected(names)
+        old = _unseen_notes(self.schema, self.encoding)
+        notes = tuple(note for note in self.notes if note not in old)
+        return replace(self, schema=schema, notes=(*notes, *_unseen_notes(schema, self.encoding)))
 
     def fingerprint(self) -> str:
         """A short name for exactly this schema, model and table: the same in every process and on every machine."""
@@ -50,17 +61,22 @@ class Subject:
         if isinstance(self.model, Network):
             for array in (*self.model.weights, *self.model.biases):
                 digest.update(array.tobytes())
+        else:
+            digest.update(self.model_key.encode())
         digest.update(self.table.codes.tobytes())
         return digest.hexdigest()[:16]
 
 
-def load_subject(name_or_toml: str | Path) -> Subject:
-    """A built-in subject by its name, or your own from a ``subject.toml``."""
+def load_subject(name_or_toml: str | Path, *, trust_pickle: bool = False) -> Subject:
+    """A built-in subject by its name, or your own from a ``subject.toml``.
+
+    ``trust_pickle`` lets model files run code when they are opened; only for files from people you trust.
+    """
     text = str(name_or_toml)
     if text in BUILT_IN:
         return _built_in(text)
     if text.endswith(".toml") or Path(text).exists():
-        return _from_toml(Path(text))
+        return _from_toml(Path(text), trust_pickle)
     raise SchemaError(
         f"subject {text!r} is neither a file nor built in; {choose_from(text, BUILT_IN)}"
         f" For your own model give a subject.toml."
@@ -68,26 +84,45 @@ def load_subject(name_or_toml: str | Path) -> Subject:
 
 
 def make_subject(
-    name: str, model: Model, schema: Schema, table: Table, *, encoding: Encoding | None = None, **rest: Any
+    name: str,
+    model: Model | Loaded,
+    schema: Schema,
+    table: Table,
+    *,
+    encoding: Encoding | None = None,
+    options: ModelOptions | None = None,
+    notes: tuple[str, ...] = (),
+    **rest: Any,
 ) -> Subject:
     """A subject whose parts fit each other."""
-    if isinstance(model, Network):
-        model = _fitting_head(model, schema)
-    encoding = encoding or Encoding.fitting(schema, model.inputs)
-    if encoding.width != model.inputs:
-        raise ModelError(
-            f"the network takes {model.inputs} inputs, but the attributes make {encoding.width}; "
-            f"check that the model belongs to this table."
-        )
-    rest["notes"] = (*rest.get("notes", ()), *check_rules(schema, table.codes))
-    return Subject(name, schema, model, encoding, table, **rest)
+    loaded = model if isinstance(model, Loaded) else Loaded(model)
+    schema, table = _in_model_order(loaded, schema, table)
+    if encoding is not None:
+        loaded = replace(loaded, encoding=encoding)
+    fitted = fit_to_schema(loaded, schema, options=options)
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    said = (*notes, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, **rest)
 
 
-def _fitting_head(network: Network, schema: Schema) -> Network:
-    if schema.target is not None and network.classes != len(schema.classes):
-        kinds = [f"{n} classes" if n else "a number" for n in (network.classes, len(schema.classes))]
-        raise ModelError(f"the network predicts {kinds[0]}, but target {schema.target!r} is {kinds[1]}.")
-    return network.with_favourable(schema.favourable_index) if schema.classes else network
+def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
+    """Where the model names its classes, the schema lists them in the order of its outputs, and labels follow."""
+    classes = loaded.classes
+    if classes is None or classes == schema.classes or set(classes) != set(schema.classes):
+        return schema, table
+    moved = np.array([classes.index(name) for name in schema.classes])
+    labels = None if table.labels is None else moved[table.labels.astype(np.int64)].astype(np.float64)
+    return replace(schema, classes=classes), replace(table, labels=labels)
+
+
+def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
+    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
+    if not names:
+        return ()
+    return (
+        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
+        f"stand in for it.",
+    )
 
 
 def _built_in(name: str) -> Subject:
@@ -101,7 +136,7 @@ def _built_in(name: str) -> Subject:
     )
 
 
-def _from_toml(file: Path) -> Subject:
+def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     document = read_document(file)
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
@@ -112,12 +147,43 @@ def _from_toml(file: Path) -> Subject:
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
-    model = load_model(_path(model_section, "model", file))
-    encoding = _stated_encoding(model_section.get("encoding"), schema, data.column_names)
+    options = _options(model_section, trust_pickle)
+    source = _source(model_section, file)
+    loaded = read_model(source, schema, options)
+    encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
+    table = table_from_arrow(data, schema)
     name = str(document.get("name", file.stem))
     return make_subject(
-        name, model, schema, table_from_arrow(data, schema), encoding=encoding, source=str(file.resolve())
+        name,
+        loaded,
+        schema,
+        table,
+        encoding=encoding,
+        options=options,
+        source=str(file.resolve()),
+        model_key=_key(source),
     )
+
+
+def _key(source: str | Path) -> str:
+    """A file by its content, anything else by its name."""
+    return hashlib.sha256(source.read_bytes()).hexdigest() if isinstance(source, Path) else source
+
+
+def _options(section: Any, trust_pickle: bool) -> ModelOptions:
+    given = {key: value for key, value in section.items() if key not in {"path", "encoding"}}
+    try:
+        return ModelOptions.of(given | {"trust_pickle": trust_pickle})
+    except OptionError as error:
+        raise SchemaError(f"[model] is wrong: {error}") from None
+
+
+def _source(section: Any, file: Path) -> str | Path:
+    """Code and addresses as they stand, files beside the subject file."""
+    stated = section.get("path")
+    if isinstance(stated, str) and (is_url(stated) or (is_reference(stated) and not (file.parent / stated).exists())):
+        return stated
+    return _path(section, "model", file)
 
 
 def _path(section: Any, name: str, file: Path) -> Path:
@@ -127,7 +193,7 @@ def _path(section: Any, name: str, file: Path) -> Path:
     return file.parent / path
 
 
-def _stated_encoding(stated: object, schema: Schema, columns: list[str]) -> Encoding | None:
+def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, columns: list[str]) -> Encoding | None:
     """By its name. A table that is one-hot encoded already is what its network takes, column by column."""
     if stated == "columns" or (stated is None and any(attribute.columns for attribute in schema.attributes)):
         return Encoding.of_columns(schema, columns)
@@ -135,7 +201,8 @@ def _stated_encoding(stated: object, schema: Schema, columns: list[str]) -> Enco
         return None
     if stated not in _ENCODINGS:
         raise SchemaError(f"[model] encoding is {stated!r}; {choose_from(str(stated), _ENCODINGS)}")
-    return Encoding.identity(schema) if stated == "codes" else Encoding.one_hot(schema)
+    make = Encoding.identity if stated == "codes" else Encoding.one_hot
+    return make(schema, columns=options.columns)
 
 
 def _known_keys(section: Any, known: tuple[str, ...], where: str) -> None:

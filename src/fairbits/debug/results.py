@@ -174,6 +174,16 @@ class DebugResult:
     notes: tuple[str, ...]
     seconds: float
 
+    def _repr_html_(self) -> str:
+        from fairbits.domain.tables import html_table
+
+        rows = [("suspect layer", "–" if self.suspect is None else str(self.suspect))]
+        rows += [(f"neuron {one.neuron}", f"ACD {one.acd:+.3f}") for one in (*self.top(1), *self.top(-1))]
+        if self.attribution is not None:
+            rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
+        rows.append(("data or training", self.origin.verdict))
+        return html_table(f"{self.subject}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}", rows)
+
     @property
     def k_mean(self) -> float:
         """Mean k of the cases, nothing held."""

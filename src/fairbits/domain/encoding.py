@@ -6,7 +6,7 @@ Encodings are affine: a numeric attribute enters as ``(code − shift) · scale`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from fairbits.domain.schema import Schema
 from fairbits.domain.twins import Twins
 from fairbits.errors import ModelError, SchemaError
 
-Inputs = npt.NDArray[np.float32]
+Inputs = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,25 @@ class Lookup:
         return np.rint(codes).astype(np.int64) - self.low
 
 
-Part = Numeric | Lookup
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """No input at all: the model never gets this attribute."""
+
+    @property
+    def columns(self) -> npt.NDArray[np.int64]:
+        """The inputs that this part fills: none."""
+        return np.empty(0, dtype=np.int64)
+
+    def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """(n,) codes to (n, 0) inputs."""
+        return np.empty((len(codes), 0))
+
+    def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:  # noqa: ARG002
+        """What the model does not see changes nothing."""
+        return np.zeros(len(codes))
+
+
+Part = Numeric | Lookup | Unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +106,53 @@ class FirstLayer:
 
 
 class Encoding:
-    """How each attribute, in schema order, becomes inputs of the network."""
+    """How each attribute, in schema order, becomes inputs of the network.
 
-    def __init__(self, parts: Sequence[Part]):
+    ``fixed`` holds inputs that are the same for everybody (a column that a fitted encoder keeps for a value which the
+    schema does not have). Inputs are float32, as networks eat them; a model that eats codes may ask for float64.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        fixed: Mapping[int, float] | None = None,
+        dtype: type[np.floating] = np.float32,
+    ):
         self.parts = tuple(parts)
-        filled = np.concatenate([part.columns for part in self.parts])
+        self.fixed = dict(fixed or {})
+        self.dtype = dtype
+        filled = np.concatenate([*(part.columns for part in self.parts), np.array([*self.fixed], dtype=np.int64)])
         self.width = len(filled)
         if not np.array_equal(np.sort(filled), np.arange(self.width)):
             raise SchemaError(
                 f"the encoding fills inputs {sorted(set(filled.tolist()))}; every input needs one attribute."
             )
+        self._plain = all(part == Numeric(i) for i, part in enumerate(self.parts)) and not self.fixed
 
     @classmethod
-    def identity(cls, schema: Schema) -> Encoding:
-        """Each code is one input, as it is."""
-        return cls([Numeric(column) for column in range(len(schema))])
+    def identity(
+        cls, schema: Schema, *, columns: Iterable[str] | None = None, dtype: type[np.floating] = np.float32
+    ) -> Encoding:
+        """Each code is one input, as it is. ``columns`` names the attributes that the model sees, in its order."""
+        names = schema.names if columns is None else _known(columns, schema)
+        return cls([Numeric(names.index(n)) if n in names else Unseen() for n in schema.names], dtype=dtype)
 
     @classmethod
-    def one_hot(cls, schema: Schema) -> Encoding:
+    def one_hot(cls, schema: Schema, *, columns: Iterable[str] | None = None) -> Encoding:
         """Categories become one input per label, everything else stays as it is."""
-        parts: list[Part] = []
+        parts: dict[str, Part] = {}
         column = 0
-        for attribute in schema.attributes:
+        for name in schema.names if columns is None else _known(columns, schema):
+            attribute = schema[name]
             if attribute.kind == "category":
                 size = len(attribute.labels)
-                parts.append(Lookup(np.arange(column, column + size), np.eye(size)))
+                parts[name] = Lookup(np.arange(column, column + size), np.eye(size))
                 column += size
             else:
-                parts.append(Numeric(column))
+                parts[name] = Numeric(column)
                 column += 1
-        return cls(parts)
+        return cls([parts.get(name, Unseen()) for name in schema.names])
 
     @classmethod
     def of_columns(cls, schema: Schema, order: Sequence[str] = ()) -> Encoding:
@@ -135,21 +170,40 @@ class Encoding:
         return cls(parts)
 
     @classmethod
-    def fitting(cls, schema: Schema, inputs: int) -> Encoding:
+    def fitting(cls, schema: Schema, inputs: int, *, columns: Iterable[str] | None = None) -> Encoding:
         """The plain encoding that makes as many inputs as the network takes."""
-        identity, one_hot = cls.identity(schema), cls.one_hot(schema)
+        names = schema.names if columns is None else _known(columns, schema)
+        identity, one_hot = cls.identity(schema, columns=names), cls.one_hot(schema, columns=names)
         grouped = [cls.of_columns(schema)] if any(a.columns for a in schema.attributes) else []
         for encoding in (*grouped, identity, one_hot):
             if encoding.width == inputs:
                 return encoding
         raise ModelError(
-            f"the network takes {inputs} inputs, but the {len(schema)} attributes make {identity.width} as codes or "
-            f"{one_hot.width} with one-hot categories; check the columns or state the encoding."
+            f"the network takes {inputs} inputs, but the {len(names)} attributes make {identity.width} as codes or "
+            f"{one_hot.width} with one-hot categories; {_what_would_fit(schema, names, inputs)}"
+        )
+
+    @property
+    def unseen(self) -> tuple[int, ...]:
+        """The attributes that the model never gets."""
+        return tuple(i for i, part in enumerate(self.parts) if isinstance(part, Unseen))
+
+    def same_as(self, other: Encoding) -> bool:
+        """Whether both make the same inputs of every code."""
+        return self.fixed == other.fixed and all(
+            np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table)
+            if isinstance(a, Lookup) and isinstance(b, Lookup)
+            else a == b
+            for a, b in zip(self.parts, other.parts, strict=True)
         )
 
     def encode(self, codes: Codes) -> Inputs:
         """(n, attributes) codes to (n, width) inputs."""
-        inputs = np.empty((len(codes), self.width), dtype=np.float32)
+        if self._plain:
+            return np.asarray(codes, dtype=self.dtype)
+        inputs = np.empty((len(codes), self.width), dtype=self.dtype)
+        for column, value in self.fixed.items():
+            inputs[:, column] = value
         for attribute, part in enumerate(self.parts):
             inputs[:, part.columns] = part.encode(codes[:, attribute])
         return inputs
@@ -176,9 +230,41 @@ class Encoding:
         exact = np.asarray(weights, dtype=np.float64)
         slopes: dict[int, tuple[float, npt.NDArray[np.float32]]] = {}
         tables: dict[int, tuple[int, npt.NDArray[np.float32]]] = {}
+        offset = np.asarray(bias, dtype=np.float64)
+        for column, value in self.fixed.items():
+            offset = offset + value * exact[column]
         for attribute, part in enumerate(self.parts):
-            if isinstance(part, Numeric):
+            if isinstance(part, Unseen):
+                slopes[attribute] = (0.0, np.zeros(exact.shape[1], dtype=np.float32))
+            elif isinstance(part, Numeric):
                 slopes[attribute] = (part.shift, (part.scale * exact[part.column]).astype(np.float32))
             else:
                 tables[attribute] = (part.low, (part.table @ exact[part.columns]).astype(np.float32))
-        return FirstLayer(np.asarray(bias, dtype=np.float32), slopes, tables)
+        return FirstLayer(offset.astype(np.float32), slopes, tables)
+
+
+def _known(columns: Iterable[str], schema: Schema) -> tuple[str, ...]:
+    names = tuple(columns)
+    for name in names:
+        schema.column(name)  # names the slip, if it is one
+    if not names or len(set(names)) != len(names):
+        raise SchemaError(f"the model's columns are {', '.join(names) or 'none'}; name each attribute it sees once.")
+    return names
+
+
+def _what_would_fit(schema: Schema, names: tuple[str, ...], inputs: int) -> str:
+    """The end of the message: some columns that would make the right width, where leaving out a few does it."""
+    protected = tuple(name for name in names if name in schema.protected)
+    for left_out in (protected, *((name,) for name in (*protected, *names))):
+        kept = tuple(name for name in names if name not in left_out)
+        for how, width in (("as codes", len(kept)), ("one-hot", _one_hot_width(schema, kept))):
+            if kept and left_out and width == inputs:
+                return (
+                    f"without {', '.join(left_out)} they would fit {how}: if the model does not see it, list what it "
+                    f"sees under [model] columns."
+                )
+    return "check the columns, list those that it sees under [model] columns, or state the encoding."
+
+
+def _one_hot_width(schema: Schema, names: tuple[str, ...]) -> int:
+    return sum(len(schema[name].labels) if schema[name].kind == "category" else 1 for name in names)

@@ -26,6 +26,8 @@ Progress = Callable[[int, int], None]
 
 #: A favourable decision needs at least this probability.
 THRESHOLD = 0.5
+#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
+ROUNDING = 1e-5
 #: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
 REGRESSION_SHARE = 0.025
 #: People handed to the engine between two reports of progress.
@@ -219,14 +221,17 @@ class Evaluator:
 
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)
-        bad = ~np.isfinite(table)
+        bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
+        if not bad.any() and not self.schema.regression:
+            bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
+            what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
             raise ModelError(
-                f"the model gave {bad.sum():,} scores that are not finite (first: {table[bad][0]} for the person in "
-                f"row {person + 1}); check its inputs."
+                f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
+                f"row {person + 1}); {remedy}."
             )
-        return table
+        return table if self.schema.regression else np.clip(table, 0, 1)
 
 
 @cache

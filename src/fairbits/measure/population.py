@@ -65,6 +65,22 @@ class Measurement:
     def __len__(self) -> int:
         return len(self.evaluation.k)
 
+    def _repr_html_(self) -> str:
+        from fairbits.domain.tables import html_table
+
+        figures, evaluator = self.evaluation, self.evaluator
+        rows = [
+            ("mean k", f"{self.k_mean.value:.2f} ({self.k_mean.low:.2f} to {self.k_mean.high:.2f})"),
+            ("largest k", f"{figures.k.max()}"),
+            ("most bits", f"{figures.q_inf.max():.2f} of {evaluator.bits_limit:.2f}"),
+            ("more than one class", f"{self.split_rate.value:.1%}"),
+        ]
+        if self.flip_rate is not None:
+            rate = self.flip_rate
+            rows.append(("decision flips", f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"))
+        names = ", ".join(self.schema.protected)
+        return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
+
     @property
     def twins_removed(self) -> int:
         """How many twins cannot exist under the rules."""

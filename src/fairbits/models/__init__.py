@@ -1,8 +1,11 @@
 """The network under test, whatever made it."""
 
 from fairbits.models.activations import Activation
-from fairbits.models.loading import load_model
+from fairbits.models.loaded import Loaded, fit_to_schema
+from fairbits.models.loading import load_model, load_with_encoding, read_model
 from fairbits.models.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.original import save_as_original
 from fairbits.models.protocols import (
     CanSave,
     Do,
@@ -24,8 +27,14 @@ __all__ = [
     "HasGradients",
     "HasInterventions",
     "HasLayerGradients",
+    "Loaded",
     "Model",
+    "ModelOptions",
     "Network",
+    "fit_to_schema",
     "load_model",
+    "load_with_encoding",
+    "read_model",
     "require",
+    "save_as_original",
 ]

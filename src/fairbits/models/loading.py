@@ -1,48 +1,189 @@
-"""One door for model files: the ending says which adapter reads it."""
+"""One door for models: files by their ending, code by its name, services by their address, objects as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from fairbits.errors import ModelError
+from fairbits.domain import Encoding, Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.callables import is_reference, named_model
+from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.pickles import PICKLES
+from fairbits.models.protocols import Model
+
+Reader = Callable[[Path, Schema | None, ModelOptions], Loaded]
 
 
-def load_model(path: str | Path) -> Network:
-    """The network in a file, ready to score encoded rows."""
+def load_model(source: Any, *, schema: Schema | None = None, **options: Any) -> Model:
+    """The model at a path, address or reference, ready to score encoded rows.
+
+    Files: .npz, .onnx, .skops, .pt2, .pt with ``factory``, .keras, and pickles with ``trust_pickle=True``. With a
+    schema the model scores its favourable class; see ``load_with_encoding`` for how its rows are encoded. The other
+    options are those of :class:`ModelOptions`.
+    """
+    chosen = ModelOptions.of(options)
+    loaded = read_model(source, schema, chosen)
+    return loaded.model if schema is None else fit_to_schema(loaded, schema, options=chosen).model
+
+
+def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Model, Encoding]:
+    """The model and how the schema's codes become its rows."""
+    chosen = ModelOptions.of(options)
+    loaded = fit_to_schema(read_model(source, schema, chosen), schema, options=chosen)
+    assert loaded.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    return loaded.model, loaded.encoding
+
+
+def read_model(source: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
+    """What the adapter in charge makes of a source."""
+    options = options or ModelOptions()
+    if not isinstance(source, str | Path):
+        return adapt(source, schema, options)
+    text = str(source)
+    if is_url(text):
+        from fairbits.models.http import from_url
+
+        return from_url(text, schema, options)
+    file = Path(source)
+    if isinstance(source, str) and is_reference(text) and not file.exists():
+        return adapt(named_model(text), schema, options)
+    return _reader(_checked(file))(file, schema, options)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is the address of a service."""
+    return text.startswith(("http://", "https://"))
+
+
+def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
+    """An object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function."""
+    options = options or ModelOptions()
+    homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
+    if isinstance(model, Loaded):
+        return model
+    if isinstance(model, Model):
+        return Loaded(model)
+    if "keras" in homes:
+        from fairbits.models.keras import from_keras
+
+        return from_keras(model, schema, options)
+    if "torch" in homes:
+        from fairbits.models.torch import from_torch
+
+        return from_torch(model, schema, options)
+    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+        from fairbits.models.sklearn import from_sklearn
+
+        return from_sklearn(model, schema, options)
+    if callable(model):
+        from fairbits.models.predictors import from_function
+
+        return from_function(model, schema, options)
+    raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
+
+
+def save_network(network: Network, path: str | Path) -> None:
+    """Write a network in the format that the ending names."""
     file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in {".npz", ".onnx"}:
+        raise ModelError(f"a network cannot be saved as {str(file)!r}; use .npz or .onnx.")
+    try:
+        if suffix == ".npz":
+            from fairbits.models.npz import write_npz
+
+            write_npz(network, file)
+        else:
+            from fairbits.models.onnx_writing import write_onnx
+
+            write_onnx(network, file)
+    except OSError as error:
+        raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
+
+
+def _checked(file: Path) -> Path:
     if not file.exists():
         raise ModelError(f"the model {str(file)!r} does not exist; check the path.")
     if file.is_dir():
         raise ModelError(f"the model {str(file)!r} is a folder; name the file in it.")
     if file.stat().st_size == 0:
         raise ModelError(f"the model {str(file)!r} is empty; export it again.")
-    return _adapter(file)[0](file)
+    return file
 
 
-def save_network(network: Network, path: str | Path) -> None:
-    """Write a network in the format that the ending names."""
-    file = Path(path)
-    write = _adapter(file)[1]
-    try:
-        write(network, file)
-    except OSError as error:
-        raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
-
-
-def _adapter(file: Path) -> tuple[Callable[[Path], Network], Callable[[Network, Path], None]]:
+def _reader(file: Path) -> Reader:
     suffix = file.suffix.lower()
-    if suffix == ".npz":
-        from fairbits.models.npz import read_npz, write_npz
+    if suffix in PICKLES:
+        return _pickled
+    if suffix not in _READERS:
+        known = ", ".join(_READERS)
+        raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
+    return _READERS[suffix]
 
-        return read_npz, write_npz
-    if suffix == ".onnx":
-        from fairbits.models.onnx import read_onnx, write_onnx
 
-        return read_onnx, write_onnx
-    if suffix in {".pkl", ".pickle", ".joblib"}:
-        raise ModelError(
-            f"the model {str(file)!r} is a pickle, which runs code when it is opened; save it as .npz or .onnx."
-        )
-    raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use .npz or .onnx.")
+def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.loaded import read_output
+    from fairbits.models.npz import read_npz
+
+    network = read_npz(file)
+    return Loaded(
+        read_output(network if options.favourable is None else network.with_favourable(options.favourable), options)
+    )
+
+
+def _onnx(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.onnx import read_onnx
+
+    return read_onnx(file, schema, options)
+
+
+def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.pickles import read_skops
+
+    return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.pickles import read_pickle
+
+    return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def _pt2(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.torch_files import read_pt2
+
+    return read_pt2(file, schema, options)
+
+
+def _weights(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.torch_files import read_weights
+
+    return read_weights(file, schema, options)
+
+
+def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.keras import from_keras, read_keras
+
+    return from_keras(read_keras(file), schema, options)
+
+
+def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    try:
+        return adapt(model, schema, options)
+    except FairbitsError as error:
+        raise type(error)(f"the model in {str(file)!r}: {error}") from None
+
+
+_READERS: dict[str, Reader] = {
+    ".npz": _npz,
+    ".onnx": _onnx,
+    ".skops": _skops,
+    ".pt2": _pt2,
+    ".pt": _weights,
+    ".pth": _weights,
+    ".keras": _keras,
+}

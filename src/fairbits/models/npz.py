@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
+from fairbits.models.blackbox import reason
 from fairbits.models.network import Network
 
 
@@ -18,8 +20,8 @@ def read_npz(path: str | Path) -> Network:
         # Opened here and not by NumPy, which would leave a damaged file open.
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {error}.") from None
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {reason(error)}") from None
     layers = 0
     while f"W{layers}" in arrays:
         if f"b{layers}" not in arrays:
@@ -30,6 +32,13 @@ def read_npz(path: str | Path) -> Network:
         raise ModelError(
             f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
         )
+    try:
+        return _network(arrays, layers)
+    except (ValueError, TypeError) as error:  # arrays of the wrong kind or shape
+        raise ModelError(f"the network {str(path)!r} holds arrays that make no network: {reason(error)}") from None
+
+
+def _network(arrays: dict[str, npt.NDArray[Any]], layers: int) -> Network:
     names = arrays.get("activations")
     alphas = arrays.get("alphas", np.zeros(layers - 1))
     after = "relu" if names is None else [Activation(str(n), float(a)) for n, a in zip(names, alphas, strict=True)]

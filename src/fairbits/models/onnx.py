@@ -1,193 +1,208 @@
-"""ONNX both ways: dense feed-forward graphs become native networks, and native networks become graphs.
+"""ONNX graphs: dense feed-forward ones become native networks, all others run in ONNX Runtime.
 
-Reading follows the one path from the input to the output and keeps an affine map that is still open; an activation
-or a further product closes it into a layer. Batch normalisation and scaling fold into that map.
+Reading follows the one path from the input to the output; see ``chain.py`` for how operations fold into layers.
+Converters of whole pipelines (skl2onnx) put encoders and scalers in front: that stem ends where the first product
+begins. With a schema at hand it is run once for every value of every attribute, which gives the encoding tables.
 Two or more outputs without a Softmax are read as logits; one output without a Sigmoid as a regression.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.errors import MissingDependencyError, ModelError
+from fairbits.domain import Schema
+from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
-from fairbits.models.network import Head, Network
+from fairbits.models.blackbox import reason
+from fairbits.models.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.onnx_graph import FLOATS, Graph, as_reals, read_proto
+from fairbits.models.options import ModelOptions
+from fairbits.models.probing import encoding_of
 
-Matrix = npt.NDArray[np.float64]
-
+#: What leaves every value as it is.
 _PASS = {"Identity", "Dropout", "Flatten", "Cast"}
-_ACTIVATIONS = {"Relu": "relu", "LeakyRelu": "leaky_relu", "Tanh": "tanh", "Sigmoid": "sigmoid", "Elu": "elu"}
+_ACTIVATIONS = {"Relu": "relu", "LeakyRelu": "leaky_relu", "Tanh": "tanh", "Elu": "elu"}
 _DEFAULT_ALPHA = {"LeakyRelu": 0.01, "Elu": 1.0}
-_FAVOURABLE_KEY = "fairbits.favourable"
+#: What a stem may do: look at one column at a time, and put columns side by side.
+_COLUMNWISE = _PASS | {
+    *("Concat", "Gather", "Reshape", "Unsqueeze", "Squeeze", "Add", "Sub", "Mul", "Div", "Where", "IsNaN", "Split"),
+    *("OneHotEncoder", "Scaler", "LabelEncoder", "Imputer", "ArrayFeatureExtractor", "FeatureVectorizer"),
+}  # fmt: skip
+#: What a graph that passes ONNX's own checks can still trip over: missing inputs, constants that do not fit.
+_ODD = (ValueError, TypeError, IndexError, KeyError, OverflowError)
+FAVOURABLE_KEY = "fairbits.favourable"
 
 
-def _onnx() -> ModuleType:
+def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
+    """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
+    options = options or ModelOptions()
+    graph = named(path)
     try:
-        import onnx
-    except ImportError:
-        raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files") from None
-    return onnx
+        return _native(graph, schema, options)
+    except NotNative as error:
+        from fairbits.models.onnx_runtime import run_graph
 
-
-def read_onnx(path: str | Path) -> Network:
-    """The dense feed-forward network in an ONNX file."""
-    onnx = _onnx()
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = onnx.load(str(path))
-        onnx.checker.check_model(model)
-    except (DecodeError, onnx.checker.ValidationError, ValueError, OSError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"the network {str(path)!r} is not a readable ONNX file: {reason}.") from None
-    try:
-        chain = _Chain(model.graph, onnx.numpy_helper)
-        return chain.network(_favourable(model))
+        try:
+            return run_graph(graph, schema, options)
+        except ModelError as trouble:
+            raise ModelError(
+                f"the ONNX file {str(path)!r} is not a plain dense network: {error} Nor can it run as it is: {trouble}"
+            ) from None
     except ModelError as error:
-        raise ModelError(f"the ONNX file {str(path)!r} is not a plain dense network: {error}") from None
+        raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
 
 
-def _favourable(model: Any) -> int | None:
-    stated = {entry.key: entry.value for entry in model.metadata_props}.get(_FAVOURABLE_KEY)
+def named(path: str | Path) -> Graph:
+    """The graph in a file, with the file named if it is of no use."""
+    proto = read_proto(path)
+    try:
+        return Graph(proto)
+    except ModelError as error:
+        raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
+    except _ODD as error:
+        raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {reason(error)}") from None
+
+
+def _native(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
+    try:
+        reader = GraphReader(graph)
+    except _ODD as error:
+        raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
+    network = read_output(reader.chain.network(_favourable(graph.model, options)), options)
+    encoding = None
+    if reader.stem and schema is not None:
+        from fairbits.models.onnx_runtime import Feeder, session_of
+
+        feeder = Feeder(graph.inputs, schema, options.columns)
+        run = session_of(graph, reader.stem, reader.start)
+        encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
+    return Loaded(network, encoding, graph.classes)
+
+
+def _favourable(model: Any, options: ModelOptions) -> int | None:
+    if options.favourable is not None:
+        return options.favourable
+    stated = {entry.key: entry.value for entry in model.metadata_props}.get(FAVOURABLE_KEY)
     return int(stated) if stated is not None and stated.isdigit() else None
 
 
-class _Chain:
-    """Walks the graph once, closing a layer at every activation."""
+class GraphReader:
+    """Walks the graph once. ``stem`` holds the encoders in front, if there are any, and ``start`` what they make."""
 
-    def __init__(self, graph: Any, numpy_helper: Any):
-        self.constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
-        free = [entry for entry in graph.input if entry.name not in self.constants]
-        if len(free) != 1:
-            raise ModelError(f"it has {len(free)} inputs, and only one is understood.")
-        self.current = free[0].name
-        self.layers: list[tuple[Matrix, Matrix, Activation]] = []
-        self.open: tuple[Matrix, Matrix] | None = None
-        self.dense = False  # whether the open map has had its product, or only scales so far
-        self.head: Head | None = None
-        self.helper = numpy_helper
-        for node in graph.node:
-            self._take(node)
-        if self.current not in {entry.name for entry in graph.output}:
-            raise ModelError(f"its output does not follow from its input; the path ends at {self.current!r}.")
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.chain = Chain()
+        self.stem, self.start = self._stem()
+        self.current = self.start
+        self._negative: str | None = None
+        front = {node.output[0] for node in self.stem}
+        for node in graph.nodes:
+            if node.output[0] not in front:
+                self._take(node)
+        if self.current != graph.output:
+            raise NotNative(f"its output does not follow from its input; the path ends at {self.current!r}.")
 
-    def network(self, favourable: int | None) -> Network:
-        weights = [w for w, _, _ in self.layers]
-        biases = [b for _, b, _ in self.layers]
-        after = [a for _, _, a in self.layers]
-        if self.open is None and not self.layers:
-            raise ModelError("it has no dense layer.")
-        if self.open is None:  # it ends in an activation: an identity layer carries it to the output
-            width = weights[-1].shape[1]
-            self.open = (np.eye(width), np.zeros(width))
-        w, b = self.open
-        head: Head = self.head or ("softmax" if w.shape[1] > 1 else "linear")
-        if head == "sigmoid" and w.shape[1] > 1:
-            raise ModelError(f"it ends in {w.shape[1]} independent sigmoids; a decision needs one output or a softmax.")
-        return Network.build([*weights, w], [*biases, b], activation=after, head=head, favourable=favourable)
+    def _stem(self) -> tuple[list[Any], str]:
+        inputs = self.graph.inputs
+        if not inputs:
+            raise NotNative("it has no input that its output depends on.")
+        first = next((n for n in self.graph.nodes if n.op_type in {"MatMul", "Gemm"}), None)
+        before = [] if first is None else self.graph.leading_to(first.input[0])
+        plain = len(inputs) == 1 and inputs[0].kind in FLOATS
+        if plain and all(len([s for s in n.input if s not in self.graph.constants]) == 1 for n in before):
+            encoders = {"OneHotEncoder", "LabelEncoder", "Gather", "ArrayFeatureExtractor", "Concat"}
+            if not any(n.op_type in encoders for n in before):
+                return [], inputs[0].name
+        if first is None:
+            raise NotNative(f"it has {len(inputs)} inputs and no dense layer.")
+        strange = next((n.op_type for n in before if n.op_type not in _COLUMNWISE), None)
+        if strange is not None:
+            raise NotNative(f"the operation {strange} in front of its first layer is not understood.")
+        return before, str(first.input[0])
 
     def _take(self, node: Any) -> None:
-        if node.op_type == "Constant":
-            value = next((a for a in node.attribute if a.name == "value"), None)
-            if value is None:
-                raise ModelError(f"node {node.name or node.op_type!r} holds a constant that is no tensor.")
-            self.constants[node.output[0]] = self.helper.to_array(value.t)
+        options = {a.name: a for a in node.attribute}
+        if self.chain.head == "sigmoid" and self._both_classes(node):
             return
         if self.current not in node.input:
-            raise ModelError(
-                f"node {node.name or node.op_type!r} ({node.op_type}) leaves the one path through the net."
-            )
-        if self.head is not None and node.op_type not in _PASS:
-            raise ModelError(f"it goes on with {node.op_type} after its {self.head} output.")
-        options = {a.name: a for a in node.attribute}
-        if node.op_type in _PASS:
+            raise NotNative(f"node {node.name or node.op_type!r} ({node.op_type}) leaves the one path through the net.")
+        if node.op_type in _PASS or (node.op_type in {"Reshape", "Squeeze", "Unsqueeze"} and self._harmless(node)):
             pass
         elif node.op_type in _ACTIVATIONS or node.op_type == "Gelu":
-            self._close(node, options)
+            self.chain.activate(_activation(node, options))
+        elif node.op_type == "Sigmoid":
+            self.chain.sigmoid()
         elif node.op_type == "Softmax":
-            self.head = "softmax"
+            self.chain.end("softmax")
         else:
             self._affine(node, options)
         self.current = node.output[0]
 
-    def _close(self, node: Any, options: dict[str, Any]) -> None:
-        """An activation ends the open layer. A final Sigmoid is a head, which only later nodes can deny."""
-        if self.open is None:
-            raise ModelError(f"node {node.op_type} follows no dense layer.")
-        if node.op_type == "Sigmoid" and self.open[0].shape[1] == 1:
-            self.head = "sigmoid"
-            return
-        if node.op_type == "Gelu":
-            tanh = "approximate" in options and options["approximate"].s == b"tanh"
-            activation = Activation("gelu_tanh" if tanh else "gelu")
-        else:
-            default = _DEFAULT_ALPHA.get(node.op_type, 0.0)
-            activation = Activation(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else default)
-        self.layers.append((*self.open, activation))
-        self.open, self.dense = None, False
+    def _both_classes(self, node: Any) -> bool:
+        """1 − p beside p: how scikit-learn's binary probabilities are written."""
+        if node.op_type == "Sub" and node.input[1] == self.current and (self._constant(node.input[0], node) == 1).all():
+            self._negative = node.output[0]
+            return True
+        if node.op_type == "Concat" and list(node.input) == [self._negative, self.current]:
+            self.current = node.output[0]
+            return True
+        return False
+
+    def _harmless(self, node: Any) -> bool:
+        """Whether a reshaping keeps rows as rows: one size is left open, and the other is the width."""
+        if node.op_type != "Reshape":
+            return self.chain.width in (None, 1)
+        shape = self.graph.constants.get(node.input[1])
+        return shape is not None and shape.tolist() in ([-1, self.chain.width], [0, -1], [0, self.chain.width])
 
     def _affine(self, node: Any, options: dict[str, Any]) -> None:
-        """Fold a product, a sum, a scaling or a normalisation into the open map."""
-        others = [self._constant(name, node) for name in node.input if name and name != self.current]
+        """Fold a product, a sum, a scaling or a normalisation into the chain."""
+        chain, kind = self.chain, node.op_type
+        others = [(n, self._constant(n, node)) for n in node.input if n and n != self.current]
         first = node.input[0] == self.current
-        if node.op_type == "MatMul" and first:
-            self._multiply(others[0])
-        elif node.op_type == "Gemm" and first and not _integer(options, "transA"):
-            matrix = others[0].T if _integer(options, "transB") else others[0]
-            self._multiply(matrix * _real(options, "alpha"))
+        if kind == "MatMul" and first:
+            chain.multiply(others[0][1], Source(others[0][0]))
+        elif kind == "Gemm" and first and not _integer(options, "transA"):
+            flip, gain = bool(_integer(options, "transB")), _real(options, "alpha")
+            name, matrix = others[0]
+            chain.multiply((matrix.T if flip else matrix) * gain, Source(name, transposed=flip, gain=gain))
             if len(others) > 1:
-                self._scale(1.0, others[1] * _real(options, "beta"))
-        elif node.op_type == "Add":
-            self._scale(1.0, others[0])
-        elif node.op_type == "Sub":
-            self._scale(1.0 if first else -1.0, -others[0] if first else others[0])
-        elif node.op_type == "Mul":
-            self._scale(others[0], 0.0)
-        elif node.op_type == "Div" and first:
-            self._scale(1.0 / others[0], 0.0)
-        elif node.op_type == "BatchNormalization" and first:
-            gain, offset, mean, variance = others
-            factor = gain / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            self._scale(factor, offset - mean * factor)
+                beta = _real(options, "beta")
+                chain.scale(1.0, others[1][1] * beta, Source(others[1][0], gain=beta))
+        elif kind == "Add":
+            chain.scale(1.0, others[0][1], Source(others[0][0]))
+        elif kind == "Sub":
+            chain.scale(1.0 if first else -1.0, -others[0][1] if first else others[0][1])
+        elif kind == "Mul":
+            chain.scale(others[0][1], 0.0)
+        elif kind == "Div" and first:
+            chain.scale(1.0 / others[0][1], 0.0)
+        elif kind == "Scaler":
+            scale, offset = (np.asarray(options[n].floats or [d]) for n, d in (("scale", 1.0), ("offset", 0.0)))
+            chain.scale(scale, -offset * scale)
+        elif kind == "BatchNormalization" and first:
+            gain_, offset_, mean, variance = (array for _, array in others)
+            factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
+            chain.scale(factor, offset_ - mean * factor, Source(others[1][0], plus=mean * factor))
         else:
-            raise ModelError(f"the operation {node.op_type} is not understood.")
+            raise NotNative(f"the operation {kind} is not understood.")
 
     def _constant(self, name: str, node: Any) -> Matrix:
-        if name not in self.constants:
-            raise ModelError(f"node {node.op_type} joins two computed values, {self.current!r} and {name!r}.")
-        return np.asarray(self.constants[name], dtype=np.float64)
+        if name not in self.graph.constants:
+            raise NotNative(f"node {node.op_type} joins two computed values, {self.current!r} and {name!r}.")
+        return as_reals(self.graph.constants[name])
 
-    def _multiply(self, matrix: Matrix) -> None:
-        if matrix.ndim != 2:
-            raise ModelError(f"a product with an array of shape {matrix.shape} is not a dense layer.")
-        if self.open is not None and self.dense:  # two products in a row are two layers: the shape stays
-            self.layers.append((*self.open, Activation("identity")))
-            self.open = None
-        self.dense = True
-        if self.open is None:
-            self.open = (matrix, np.zeros(matrix.shape[1]))
-            return
-        w, b = self.open
-        if w.shape[1] != len(matrix):
-            raise ModelError(f"a product of {w.shape[1]} values with a matrix of {len(matrix)} rows does not fit.")
-        self.open = (w @ matrix, b @ matrix)
 
-    def _scale(self, factor: Matrix | float, offset: Matrix | float) -> None:
-        """x ↦ factor · x + offset, value by value."""
-        factor, offset = np.ravel(factor), np.ravel(offset)
-        if self.open is None:
-            width = self.layers[-1][0].shape[1] if self.layers else max(len(factor), len(offset))
-            self.open = (np.eye(width), np.zeros(width))
-        w, b = self.open
-        for part in (factor, offset):
-            if len(part) not in (1, w.shape[1]):
-                raise ModelError(f"{len(part)} constants do not fit {w.shape[1]} values.")
-        self.open = (w * factor, b * factor + offset)
+def _activation(node: Any, options: dict[str, Any]) -> Activation:
+    if node.op_type == "Gelu":
+        tanh = "approximate" in options and options["approximate"].s == b"tanh"
+        return Activation("gelu_tanh" if tanh else "gelu")
+    default = _DEFAULT_ALPHA.get(node.op_type, 0.0)
+    return Activation(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else default)
 
 
 def _integer(options: dict[str, Any], name: str) -> int:
@@ -196,47 +211,3 @@ def _integer(options: dict[str, Any], name: str) -> int:
 
 def _real(options: dict[str, Any], name: str, default: float = 1.0) -> float:
     return float(options[name].f) if name in options else default
-
-
-def write_onnx(network: Network, path: str | Path) -> None:
-    """A native network as an ONNX file: Gemm and activation by turns, probabilities at the end."""
-    onnx = _onnx()
-    from fairbits._version import __version__
-
-    helper, tensor = onnx.helper, onnx.TensorProto.FLOAT
-    nodes, constants, current = [], [], "inputs"
-    last = len(network.weights) - 1
-    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        constants += [onnx.numpy_helper.from_array(w, f"W{i}"), onnx.numpy_helper.from_array(b, f"b{i}")]
-        nodes.append(helper.make_node("Gemm", [current, f"W{i}", f"b{i}"], [f"before{i}"]))
-        current = f"before{i}"
-        if i < last:
-            nodes.append(_activation_node(helper, network.activations_after[i], current, f"after{i}"))
-            current = f"after{i}"
-    end = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}[network.head]
-    nodes.append(helper.make_node(end, [current], ["output"]))
-    graph = helper.make_graph(
-        nodes,
-        "fairbits",
-        [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
-        [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]])],
-        constants,
-    )
-    model = helper.make_model(
-        graph, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
-    )
-    model.ir_version = 9  # what runtimes of the last years read; newer is not needed for these operations
-    helper.set_model_props(model, {_FAVOURABLE_KEY: str(network.favourable)})
-    onnx.checker.check_model(model)
-    Path(path).write_bytes(model.SerializeToString())
-
-
-def _activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
-    if activation.name in {"gelu", "gelu_tanh"}:
-        approximate = "tanh" if activation.name == "gelu_tanh" else "none"
-        return helper.make_node("Gelu", [source], [result], approximate=approximate)
-    if activation.name == "identity":
-        return helper.make_node("Identity", [source], [result])
-    operation = next(op for op, name in _ACTIVATIONS.items() if name == activation.name)
-    alpha = {"alpha": activation.alpha} if operation in _DEFAULT_ALPHA else {}
-    return helper.make_node(operation, [source], [result], **alpha)

@@ -1,21 +1,62 @@
-"""scikit-learn's multi-layer perceptrons as native networks."""
+"""scikit-learn: perceptrons, bare or behind a pipeline of encoders, as native networks; all else as black boxes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from fairbits.domain import Decoder, Encoding, Schema
+from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
+from fairbits.models.loaded import Loaded
 from fairbits.models.network import Head, Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.predictors import checked_columns, from_predictor
+from fairbits.models.probing import NotColumnwise, encoding_of
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
 _HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
+#: Steps that look at one column at a time. Tables are asked for, so their settings do not matter here.
+_COLUMNWISE = {
+    *("ColumnTransformer", "Pipeline", "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
+    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "KBinsDiscretizer"),
+    *("PowerTransformer", "QuantileTransformer", "Binarizer", "MissingIndicator", "VarianceThreshold"),
+}
+
+
+def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """Any fitted scikit-learn model, native where it is a perceptron behind column-wise encoders."""
+    estimator = getattr(estimator, "best_estimator_", estimator)  # a finished grid search stands for its winner
+    steps, final = _taken_apart(estimator)
+    if not is_perceptron(final):
+        return from_predictor(estimator, schema, options)
+    network = network_of_sklearn(final)
+    classes = getattr(final, "classes_", None)
+    names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
+    if schema is None:
+        if steps:
+            raise ModelError(
+                "a pipeline with encoders needs the schema of its columns; load it with load_with_encoding."
+            )
+        chosen = network if options.favourable is None else network.with_favourable(options.favourable)
+        return Loaded(chosen, None, names)
+    encoding = _bare(estimator, schema, options) if not steps else _behind(estimator, steps, schema, options)
+    if encoding is None and steps:
+        return from_predictor(estimator, schema, options)
+    return Loaded(network, encoding, names)
+
+
+def is_perceptron(estimator: Any) -> bool:
+    """Whether it has the makings of an MLPClassifier or MLPRegressor."""
+    return all(hasattr(estimator, name) for name in ("activation", "hidden_layer_sizes", "solver"))
 
 
 def network_of_sklearn(estimator: Any) -> Network:
     """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
     kind = type(estimator).__name__
-    if not hasattr(estimator, "activation") or not hasattr(estimator, "hidden_layer_sizes"):
+    if not is_perceptron(estimator):
         raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
     if not hasattr(estimator, "coefs_"):
         raise ModelError(f"this {kind} has not been fitted; call fit() before handing it over.")
@@ -28,3 +69,84 @@ def network_of_sklearn(estimator: Any) -> Network:
         activation=Activation(_ACTIVATIONS[estimator.activation]),
         head=head,
     )
+
+
+def perceptron_in(estimator: Any) -> Any:
+    """The perceptron at the end of a model, whose weights a repair may change."""
+    final = _taken_apart(getattr(estimator, "best_estimator_", estimator))[1]
+    network_of_sklearn(final)
+    return final
+
+
+def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+    """The encoders in front, and what stands at the end of the pipeline."""
+    steps: list[Any] = []
+    while hasattr(estimator, "steps"):
+        steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        estimator = estimator.steps[-1][1]
+    return steps, estimator
+
+
+def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | None:
+    """A perceptron trained on a frame knows its columns; one trained on an array is matched by their number."""
+    if options.columns is not None or not hasattr(estimator, "feature_names_in_"):
+        return None
+    columns = checked_columns(estimator.feature_names_in_, schema)
+    return Encoding.identity(schema, columns=columns)
+
+
+def _behind(estimator: Any, steps: list[Any], schema: Schema, options: ModelOptions) -> Encoding | None:
+    """The tables of the encoders, or None where an input depends on several columns."""
+    if not all(_columnwise(step) for step in steps):
+        return None
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = checked_columns(names, schema) if names is not None else options.columns or schema.names
+    _check_width(estimator, columns, schema)
+
+    def asked(as_text: tuple[str, ...]) -> Encoding:
+        decoder = Decoder(schema, columns, as_text=as_text)
+        decode = decoder.frame if names is not None else decoder.array
+        seen = [schema.column(name) for name in decoder.names]
+        return encoding_of(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
+
+    try:
+        try:
+            return asked(())
+        except ModelError:
+            # Labels such as "1" may have been text when the encoders were fitted; if that is no better, say the first.
+            categories = tuple(a.name for a in schema.attributes if a.kind == "category")
+            try:
+                return asked(categories)
+            except ModelError:
+                pass
+            raise
+    except NotColumnwise:
+        return None
+
+
+def _transform(estimator: Any, rows: Any) -> Any:
+    while hasattr(estimator, "steps"):
+        for _, step in estimator.steps[:-1]:
+            rows = rows if step in (None, "passthrough") else step.transform(rows)
+        estimator = estimator.steps[-1][1]
+    return rows
+
+
+def _check_width(estimator: Any, columns: tuple[str, ...], schema: Schema) -> None:
+    wanted = getattr(estimator, "n_features_in_", len(columns))
+    if wanted != len(columns):
+        raise ModelError(
+            f"the pipeline takes {wanted} columns, but the schema has {len(schema)} attributes "
+            f"({', '.join(schema.names)}); list those that it sees under [model] columns."
+        )
+
+
+def _columnwise(step: Any) -> bool:
+    if step in (None, "passthrough", "drop"):
+        return True
+    if type(step).__name__ not in _COLUMNWISE or not type(step).__module__.startswith("sklearn."):
+        return False
+    if type(step).__name__ == "FunctionTransformer":
+        return step.func is None
+    inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
+    return all(_columnwise(entry) for entry in inner)

@@ -35,6 +35,7 @@ class Run:
         self.status: str = record["status"]
         self.manifest = manifests.manifest_of(record)
         self.versions: dict[str, str] = record["versions"]
+        self.created: str = record["created"]
         self.schema: Schema = manifests.schema_of(record)
         self.layout = Layout(self.schema)
         self._parts, self.damaged = parts.find_parts(folder, self.layout)
@@ -50,6 +51,21 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        from fairbits.domain.tables import html_table
+
+        manifest, summary = self.manifest, self.summary or {}
+        rows = [
+            ("search", f"{manifest.get('strategy')}, seed {manifest.get('seed')}, {self.status}"),
+            ("protected", ", ".join(self.schema.protected)),
+            ("cases", f"{len(self):,}"),
+        ]
+        if summary:
+            rows.append(("decision flips", f"{summary['id_cases']:,} cases"))
+            near = {"real rows": "k_max_on_data", "within 3 attributes": "k_max_within_3", "anywhere": "k_max"}
+            rows += [(f"largest k, {words}", str(summary.get(name) or "–")) for words, name in near.items()]
+        return html_table(f"{manifest.get('subject')}: {self.folder}", rows)
 
     @cached_property
     def summary(self) -> dict[str, Any] | None:

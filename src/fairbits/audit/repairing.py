@@ -1,0 +1,61 @@
+"""Repair with a fresh search as the attacker: the one place that knows both."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairbits.data import Subject
+from fairbits.models import Network
+from fairbits.repair import Attack, Attacked, RepairResult, repair_run, subject_of
+from fairbits.search import DEFAULT as DEFAULT_STRATEGY
+from fairbits.search import STRATEGIES, Budget, Settings, search_subject
+from fairbits.store import Run
+
+#: Added to the run's own seed, so that the attack starts from other people.
+OTHER_SEED = 1_000_003
+_FIGURES = """
+    SELECT count(*) AS cases, count(*) FILTER (flips) AS id_cases, coalesce(avg(k), 1) AS k_mean,
+           coalesce(max(k), 1) AS k_max, coalesce(avg(q_inf), 0) AS q_inf_mean FROM cases
+"""
+
+
+def repair(
+    run: Run | str | Path, *, attack_budget: Budget | None = None, subject: Subject | None = None, **options: Any
+) -> RepairResult:
+    """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after."""
+    opened = run if isinstance(run, Run) else Run.open(run)
+    attack = None
+    if attack_budget is not None:
+        subject = subject_of(opened, subject)
+        attack = attacker(opened, subject, attack_budget, seed=options.get("seed", 0), threads=options.get("threads"))
+    return repair_run(opened, subject=subject, attack=attack, **options)
+
+
+def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threads: int | None = None) -> Attack:
+    """A search like the run's, from another seed, against whatever network it is given."""
+    manifest = run.manifest
+    strategy = manifest["strategy"] if manifest["strategy"] in STRATEGIES else DEFAULT_STRATEGY
+    settings = Settings(
+        budget=budget,
+        strategy=strategy,
+        options=manifest["options"] if strategy == manifest["strategy"] else {},
+        seed=manifest["seed"] + OTHER_SEED + seed,
+        epsilon=manifest["epsilon"],
+        partition=manifest["partition"],
+        within=manifest.get("within"),
+        min_plausibility=manifest.get("min_plausibility"),
+        threads=threads,
+    )
+
+    def attack(network: Network) -> Attacked:
+        with tempfile.TemporaryDirectory() as folder:
+            found = search_subject(replace(subject, model=network), settings, Path(folder) / "attack")
+            figures = found.query(_FIGURES).to_pylist()[0]
+            evaluations = int((found.summary or {}).get("evaluations", 0))
+        rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
+        return Attacked(seed=settings.seed, evaluations=evaluations, id_rate=rate, **figures)
+
+    return attack

@@ -1,0 +1,95 @@
+"""`fairbits audit`: from a model and a table to one page, in about a minute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fairbits.cli.options import Epsilon, Json, Protected, Threads, names_of, threads_of
+from fairbits.cli.search import gentle_stop
+from fairbits.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairbits.data import Subject
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Number = Optional[int]  # noqa: UP045
+_Text = Optional[str]  # noqa: UP045
+_Place = Optional[Path]  # noqa: UP045
+
+
+def audit(
+    subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
+    budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.  [default: 60s]")] = None,
+    out: Annotated[_Place, typer.Option(help="Folder of the run.  [default: runs/…]")] = None,
+    skip: Annotated[
+        _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
+    ] = None,
+    resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same audit.  [default: 0]")] = None,
+    epsilon: Epsilon = None,
+    partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
+    protected: Protected = None,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
+    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
+    loaded = chosen.subject()
+    from fairbits.audit.auditing import Wishes, audit_subject
+    from fairbits.cli.audit_text import show, stages
+    from fairbits.report import summary_of
+    from fairbits.search import seconds_of
+
+    left_out = frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
+    seconds = None if budget is None else seconds_of(budget)
+    wishes = Wishes(seconds, threads=threads_of(threads), skip=left_out, **chosen.settings())
+    with stages(shown=not as_json) as tell, gentle_stop() as stop:
+        found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
+    if as_json:
+        whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
+        print(json.dumps({**whole, "summary": summary_of(found.data)}, indent=2, ensure_ascii=False))
+    else:
+        show(found)
+    if found.stopped:
+        raise typer.Exit(130)
+
+
+class _Chosen:
+    """What was asked for; a run that goes on keeps its own settings, and refuses others."""
+
+    def __init__(self, subject: str | None, resume: Path | None, given: dict[str, Any], protected: str | None):
+        self.given, self.source = given, subject
+        self.protected = None if protected is None else names_of(protected)
+        self.kept: dict[str, Any] = {}
+        if resume is not None:
+            from fairbits.store import Run
+
+            self.kept = Run.open(resume).manifest
+            self._check_same()
+
+    def _check_same(self) -> None:
+        asked = {**self.given, "protected": self.protected}
+        for name, value in asked.items():
+            if value is not None and value != self.kept.get(name):
+                raise OptionError(
+                    f"--{name} is {value!r}, but the run was made with {self.kept.get(name)!r}; "
+                    f"leave it out, or start a new run."
+                )
+
+    def subject(self) -> Subject:
+        from fairbits.data import load_subject
+
+        source = self.source or self.kept.get("source")
+        if source is None:
+            raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
+        loaded = load_subject(source)
+        names = self.protected or self.kept.get("protected")
+        return loaded if names is None else loaded.with_protected(names)
+
+    def settings(self) -> dict[str, Any]:
+        chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}
+        return {name: value for name, value in chosen.items() if value is not None}

@@ -1,0 +1,62 @@
+"""`fairbits repair`: a repaired network from a run, judged on what no repair has seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import Json, Threads, threads_of
+
+if TYPE_CHECKING:
+    from fairbits.search import Budget
+
+
+def repair(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
+    choose: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help="Take this repair, e.g. blind.  [default: the lowest mean k within the budget]"),
+    ] = None,
+    no_retrain: Annotated[bool, typer.Option("--no-retrain", help="Leave out repairs by further training.")] = False,
+    attack_budget: Annotated[
+        str, typer.Option(help="How long a fresh search attacks: 3s, 20000 people (as 20000), or 0 for none.")
+    ] = "3s",
+    seed: Annotated[int, typer.Option(help="Same seed, same repair.")] = 0,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Repair the network of a run: neurons, shrunk inputs, further training; the best is written beside the run."""
+    budget = _attack_budget(attack_budget)
+    from fairbits.audit.repairing import repair as repair_run
+    from fairbits.cli.repair_text import show, watching
+    from fairbits.repair.writing import document
+
+    with watching(shown=not as_json) as watch:
+        result = repair_run(
+            run,
+            max_accuracy_loss=max_accuracy_loss,
+            choose=choose,
+            retrain=not no_retrain,
+            attack_budget=budget,
+            seed=seed,
+            threads=threads_of(threads),
+            watch=watch,
+        )
+    if as_json:
+        print(json.dumps({"run": str(run), **document(result)}, indent=2, ensure_ascii=False))
+    else:
+        show(result)
+
+
+def _attack_budget(text: str) -> Budget | None:
+    """Seconds with a unit, people without one, nothing for 0."""
+    from fairbits.search import Budget, seconds_of
+
+    plain = text.strip()
+    if plain.isdigit():
+        return Budget(evaluations=int(plain)) if int(plain) else None
+    return Budget(seconds=seconds_of(plain))

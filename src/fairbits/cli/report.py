@@ -1,0 +1,35 @@
+"""`fairbits report`: one page that a reviewer can open, read and check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import Json, Threads, threads_of
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help="Folder for the three files.  [default: the run's own]", show_default=False),
+    ] = None,
+    threads: Threads = 0,
+    as_json: Json = False,
+) -> None:
+    """Write report.html, report.md and summary.json from whatever the run has: search, debug, repair."""
+    from fairbits.cli.progress import progress_bar
+    from fairbits.report import compute_report, summary_of, write_report
+    from fairbits.store import Run
+
+    opened = Run.open(run)
+    with progress_bar("measuring") as progress:
+        data = compute_report(opened, threads=threads_of(threads), progress=progress)
+    page = write_report(data, out or opened.folder)
+    if as_json:
+        print(json.dumps({"report": str(page), "summary": summary_of(data)}, indent=2, ensure_ascii=False))
+    else:
+        print(page)

@@ -1,0 +1,77 @@
+"""What an adapter hands over: the model, and what it knows about its inputs and its classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairbits.domain import Encoding, Schema
+from fairbits.errors import ModelError
+from fairbits.models.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.protocols import Model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them."""
+
+    model: Model
+    encoding: Encoding | None = None
+    classes: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:
+    """The same model scoring the schema's favourable class, with the encoding settled."""
+    options = options or ModelOptions()
+    model, notes = loaded.model, list(loaded.notes)
+    if isinstance(model, Network):
+        model, more = _fitting_head(model, schema, options)
+        notes += more
+    classes = getattr(model, "classes", None)
+    if schema.target is not None and classes is not None:
+        _check_classes(classes, schema)
+    if schema.classes and hasattr(model, "with_favourable"):
+        model = model.with_favourable(favourable_output(schema, loaded.classes))
+    encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns)
+    return Loaded(model, encoding, loaded.classes, tuple(notes))
+
+
+def favourable_output(schema: Schema, classes: tuple[str, ...] | None) -> int:
+    """Which output is the favourable class: by name where the model names its classes, else by the schema's order."""
+    if classes is None or schema.favourable is None or classes == tuple(str(i) for i in range(len(schema.classes))):
+        return schema.favourable_index
+    if schema.favourable not in classes:
+        raise ModelError(
+            f"the model decides between {', '.join(classes)}, but the favourable value is {schema.favourable!r}; "
+            f"state the target's classes as the model has them."
+        )
+    return classes.index(schema.favourable)
+
+
+def read_output(network: Network, options: ModelOptions) -> Network:
+    """A single number can be a value or a logit: only the user knows."""
+    if network.widths[-1] != 1:
+        return network
+    if options.output == "value":
+        return replace(network, head="linear", favourable=0)
+    if options.output == "logits":
+        return replace(network, head="sigmoid", favourable=1 if options.favourable is None else options.favourable)
+    return network
+
+
+def _fitting_head(network: Network, schema: Schema, options: ModelOptions) -> tuple[Network, list[str]]:
+    if network.head != "linear" or len(schema.classes) != 2 or options.output is not None:
+        return network, []
+    note = (
+        f"the network's one output is read as the logit of {schema.classes[1]!r}; "
+        f'if it is something else, say so with output = "…" under [model].'
+    )
+    return replace(network, head="sigmoid", favourable=1), [note]
+
+
+def _check_classes(classes: Any, schema: Schema) -> None:
+    if classes != len(schema.classes):
+        kinds = [f"{n} classes" if n else "a number" for n in (classes, len(schema.classes))]
+        raise ModelError(f"the network predicts {kinds[0]}, but target {schema.target!r} is {kinds[1]}.")

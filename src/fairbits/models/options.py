@@ -1,0 +1,84 @@
+"""What can be said about a model besides where it is: the keys of ``[model]`` in a subject file, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from fairbits.errors import OptionError, choose_from
+
+Output = Literal["probabilities", "logits", "value"]
+Eats = Literal["frame", "array", "codes"]
+
+#: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
+BATCH = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """Everything has a default that suits most models.
+
+    ``favourable`` is the output of the favourable class where there is no schema to name it. ``columns`` are the
+    attributes that the model sees, in its order (default: all). ``output`` says what comes out (default: told from
+    the model), ``eats`` what goes into a model that brings its own preprocessing. ``factory`` makes the module that
+    a file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
+    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` and ``wait`` in seconds.
+    """
+
+    trust_pickle: bool = False
+    favourable: int | None = None
+    columns: tuple[str, ...] | None = None
+    output: Output | None = None
+    eats: Eats | None = None
+    factory: str | None = None
+    layers: tuple[str, ...] | None = None
+    batch: int = BATCH
+    authorization_env: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 30.0
+    retries: int = 4
+    wait: float = 0.25
+    concurrency: int = 4
+    rate: float | None = None
+    cache: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "layers"):
+            value = getattr(self, name)
+            if isinstance(value, str) or (value is not None and not all(isinstance(v, str) for v in value)):
+                raise OptionError(f"the model's {name} are {value!r}; they must be a list of names.")
+            object.__setattr__(self, name, None if value is None else tuple(value))
+        for name, allowed in (("output", get_args(Output)), ("eats", get_args(Eats))):
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
+        for name in ("factory", "authorization_env"):
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, str)):
+                raise OptionError(f"the model's {name} is {value!r}; it must be a text.")
+        if not isinstance(self.headers, Mapping) or not all(isinstance(v, str) for v in self.headers.values()):
+            raise OptionError(f"the model's headers are {self.headers!r}; they must be texts by name.")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        least = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+                raise OptionError(f"the model's {name} is {value!r}; it must be a whole number from {lowest} up.")
+        for name in ("timeout", "wait", "rate"):
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9
+            ):
+                raise OptionError(f"the model's {name} is {value!r}; it must be a number larger than 0.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ModelOptions:
+        """Options by name, with a slip of the pen named."""
+        known = [entry.name for entry in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise OptionError(f"a model has no option {name!r}; {choose_from(name, known)}")
+        return cls(**given)

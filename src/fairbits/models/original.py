@@ -1,0 +1,105 @@
+"""A changed network, written back in the format that it came in: same shape, other weights."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.errors import ModelError
+from fairbits.models.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+
+
+def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
+    """Write ``network`` as ``original`` (a path or an object) would be, at ``path``.
+
+    An ONNX graph keeps its nodes and gets new initialisers; where a layer has none of its own, our own export of the
+    network is written instead. The file appears whole or not at all.
+    """
+    options = options or ModelOptions()
+    target = Path(path)
+    # The ending stays last: frameworks go by it.
+    partial = target.with_name(f".part-{target.name}")
+    try:
+        if isinstance(original, str | Path):
+            _from_file(network, Path(original), partial, options)
+        else:
+            _from_object(network, original, partial)
+        partial.replace(target)
+    except OSError as error:
+        raise ModelError(f"the model cannot be written to {str(target)!r}: {error.strerror or error}.") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _from_file(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
+    suffix = original.suffix.lower()
+    if path.suffix.lower() != suffix:
+        raise ModelError(f"the original is a {suffix} file, so the changed model must end in {suffix} too.")
+    if suffix == ".npz":
+        network.save(path)
+    elif suffix == ".onnx":
+        _onnx(network, original, path)
+    elif suffix == ".skops":
+        write_skops(_changed_sklearn(network, read_skops(original, trust_pickle=options.trust_pickle)), path)
+    elif suffix in PICKLES:
+        write_pickle(_changed_sklearn(network, read_pickle(original, trust_pickle=options.trust_pickle)), path)
+    elif suffix == ".pt2":
+        from fairbits.models.torch_files import rewrite_pt2
+
+        rewrite_pt2(network, original, path)
+    elif suffix in {".pt", ".pth"}:
+        from fairbits.models.torch_files import module_of, rewrite_module
+
+        rewrite_module(network, module_of(original, options), path)
+    elif suffix == ".keras":
+        from fairbits.models.keras import rewrite_keras
+
+        rewrite_keras(network, original, path)
+    else:
+        raise ModelError(f"a network cannot be written back as {suffix!r}; use .npz or .onnx.")
+
+
+def _from_object(network: Network, original: Any, path: Path) -> None:
+    homes = {home.__module__.partition(".")[0] for home in type(original).__mro__}
+    if isinstance(original, Network):
+        network.save(path)
+    elif "keras" in homes:
+        raise ModelError("save the Keras model as a .keras file first and name that as the original.")
+    elif "torch" in homes:
+        from fairbits.models.torch_files import rewrite_module
+
+        rewrite_module(network, original, path)
+    else:
+        changed = _changed_sklearn(network, original)
+        (write_skops if path.suffix == ".skops" else write_pickle)(changed, path)
+
+
+def _onnx(network: Network, original: Path, path: Path) -> None:
+    from fairbits.models.onnx_writing import rewrite_onnx, write_onnx
+
+    try:
+        rewrite_onnx(network, original, path)
+    except ModelError:
+        write_onnx(network, path)
+
+
+def _changed_sklearn(network: Network, estimator: Any) -> Any:
+    """A copy of a pipeline whose perceptron has the network's weights."""
+    from fairbits.models.sklearn import perceptron_in
+
+    changed = copy.deepcopy(estimator)
+    perceptron = perceptron_in(changed)
+    if [w.shape for w in perceptron.coefs_] != [w.shape for w in network.weights]:
+        raise ModelError(
+            f"the original perceptron has other layers than the network, whose widths are {network.widths}."
+        )
+    for old, new in ((perceptron.coefs_, network.weights), (perceptron.intercepts_, network.biases)):
+        for i, array in enumerate(new):
+            same = np.asarray(old[i], dtype=np.float32) == array
+            old[i] = np.where(same, old[i], array).astype(old[i].dtype)  # untouched weights keep every bit
+    return changed

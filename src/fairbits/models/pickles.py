@@ -1,0 +1,75 @@
+"""scikit-learn and other Python models in files: skops without running code, pickle only on the user's word."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.models.blackbox import reason
+
+PICKLES = (".pkl", ".pickle", ".joblib")
+#: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
+_HARMLESS = {
+    "numpy.dtype",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+}
+
+
+def read_skops(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a .skops file. Types that skops does not know are listed and refused, unless trusted."""
+    try:
+        from skops import io
+    except ImportError:
+        raise MissingDependencyError("skops", "sklearn", "reading .skops files") from None
+    try:
+        unknown = io.get_untrusted_types(file=path)
+        doubtful = [name for name in unknown if name not in _HARMLESS]
+        if doubtful and not trust_pickle:
+            raise ModelError(
+                f"the model {str(path)!r} holds types that are not known to be safe: {', '.join(doubtful)}; "
+                f"if you trust whoever made it, add --trust-pickle."
+            )
+        return io.load(path, trusted=unknown)
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable .skops file: {reason(error)}") from None
+
+
+def write_skops(model: Any, path: Path) -> None:
+    """Write an object as .skops."""
+    try:
+        from skops import io
+    except ImportError:
+        raise MissingDependencyError("skops", "sklearn", "writing .skops files") from None
+    io.dump(model, path, compression=zipfile.ZIP_DEFLATED)
+
+
+def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
+    if not trust_pickle:
+        raise ModelError(
+            f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
+            f"or add --trust-pickle if you trust whoever made it."
+        )
+    import joblib  # comes with scikit-learn, and reads plain pickles too
+
+    try:
+        return joblib.load(path)
+    except Exception as error:  # noqa: BLE001 - unpickling runs foreign code
+        raise ModelError(f"the model {str(path)!r} cannot be unpickled: {reason(error)}") from None
+
+
+def write_pickle(model: Any, path: Path) -> None:
+    """Write an object as it came: joblib for .joblib, else pickle."""
+    if path.suffix == ".joblib":
+        import joblib
+
+        joblib.dump(model, path)
+        return
+    import pickle
+
+    path.write_bytes(pickle.dumps(model))

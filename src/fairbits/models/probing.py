@@ -1,0 +1,144 @@
+"""Encoding tables by asking: what does the preprocessing in front of a network make of every single value?
+
+Where every input depends on one attribute only, running each value of each attribute through the fitted encoders
+once gives the exact tables, whatever the encoders are and however they were set up (dropped levels, infrequent
+levels, imputed values, bins). What came out is then held against the encoders on random people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Unseen
+from fairbits.domain.attribute import Codes
+from fairbits.domain.encoding import Part
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.blackbox import reason
+from fairbits.models.chain import NotNative
+
+Transform = Callable[[Codes], Any]
+
+#: Points on which a number must turn out to be scaled evenly, and people on whom the result is tried.
+_POINTS, _PEOPLE = 257, 512
+#: A whole number with a larger domain is not tabulated when it is not scaled evenly.
+_MOST_VALUES = 200_000
+
+
+class NotColumnwise(NotNative):
+    """An input depends on more than one attribute, or on a real one in more than a straight line."""
+
+    def __init__(self) -> None:
+        super().__init__("its encoders look at several columns at once, or bend a real one.")
+
+
+def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
+    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to."""
+    seen = set(columns)
+    base = np.array([[a.low for a in schema.attributes]], dtype=np.float64)
+    start = _run(transform, base, schema)
+    parts: list[Part] = []
+    owner = np.full(start.shape[1], -1)
+    for i, attribute in enumerate(schema.attributes):
+        part = _part(transform, schema, base, start[0], i) if attribute.name in seen else Unseen()
+        if (owner[part.columns] >= 0).any():
+            raise NotColumnwise
+        owner[part.columns] = i
+        parts.append(part)
+    fixed = {int(column): float(start[0, column]) for column in np.flatnonzero(owner < 0)}
+    encoding = Encoding(parts, fixed=fixed)
+    _verify(encoding, transform, schema)
+    return encoding
+
+
+def _part(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
+    attribute = schema.attributes[i]
+    points = _some_values(attribute)
+    found = _asked(transform, schema, base, i, points)
+    columns = np.flatnonzero((found != start).any(axis=0))
+    if len(columns) == 0:
+        return Unseen()
+    if attribute.kind != "category" and len(columns) == 1:
+        straight = _straight(points, found[:, columns[0]], int(columns[0]))
+        if straight is not None:
+            return straight
+    if attribute.kind == "real" or attribute.upper - attribute.low >= _MOST_VALUES:
+        raise NotColumnwise
+    if len(points) <= attribute.upper - attribute.low:
+        points = np.arange(attribute.low, attribute.upper + 1)
+        found = _asked(transform, schema, base, i, points)
+        columns = np.flatnonzero((found != start).any(axis=0))
+    return Lookup(columns, found[:, columns].astype(np.float64), int(attribute.low))
+
+
+def _some_values(attribute: Attribute) -> Codes:
+    """All values of a short domain; of a long one the ends and points in between."""
+    if attribute.discrete and attribute.upper - attribute.low < _POINTS:
+        return np.arange(attribute.low, attribute.upper + 1)
+    points = np.linspace(attribute.low, attribute.upper, _POINTS)
+    return np.unique(np.rint(points) if attribute.discrete else points)
+
+
+def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Codes) -> npt.NDArray[Any]:
+    rows = np.repeat(base, len(points), axis=0)
+    rows[:, i] = points
+    try:
+        return _run(transform, rows, schema)
+    except ModelError as error:
+        attribute = schema.attributes[i]
+        for value, row in zip(points, rows, strict=True):
+            try:
+                _run(transform, row[None, :], schema)
+            except ModelError:
+                raise ModelError(
+                    f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
+                    f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
+                ) from None
+        raise
+
+
+def _run(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
+    try:
+        found = transform(rows)
+    except FairbitsError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the model's preprocessing failed: {reason(error)}") from error
+    dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+    try:
+        dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
+    if dense.ndim != 2 or len(dense) != len(rows):
+        raise ModelError(
+            f"the model's preprocessing made {dense.shape} of {len(rows)} rows of {len(schema)} attributes."
+        )
+    if not np.isfinite(dense).all():
+        raise ModelError("the model's preprocessing makes NaN or infinite inputs.")
+    return dense
+
+
+def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Numeric | None:
+    low, high = points[0], points[-1]
+    scale = (float(found[-1]) - float(found[0])) / (high - low) if high > low else 0.0
+    if scale == 0:
+        return None
+    line = Numeric(column, shift=low - float(found[0]) / scale, scale=scale)
+    size = float(np.abs(found).max()) + abs(scale) * (high - low)
+    tolerance = 16 * float(np.finfo(found.dtype).eps) * size
+    return line if np.abs(line.encode(points)[:, 0] - found).max() <= tolerance else None
+
+
+def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.integers(int(a.low), int(a.upper) + 1, _PEOPLE) if a.discrete else rng.uniform(a.low, a.upper, _PEOPLE)
+        for a in schema.attributes
+    ]
+    people = np.column_stack(columns).astype(np.float64)
+    theirs = _run(transform, people, schema)
+    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + float(np.abs(theirs).max()))):
+        raise NotColumnwise

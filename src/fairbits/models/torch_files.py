@@ -1,0 +1,123 @@
+"""PyTorch files: exported programs (.pt2), and weights (.pt, .pth) with the function that builds their module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.blackbox import reason
+from fairbits.models.callables import named_object
+from fairbits.models.chain import NotNative
+from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.pt2 import Archive
+from fairbits.models.torch import chain_of_module, from_torch, import_torch
+
+
+def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """An exported program: read as data where it is a chain of dense layers, else run, if trusted."""
+    archive = Archive(path)
+    try:
+        return Loaded(read_output(archive.chain().network(options.favourable), options))
+    except NotNative as error:
+        if not options.trust_pickle:
+            raise ModelError(
+                f"the model {str(path)!r} is no chain of dense layers ({str(error).rstrip('.')}), and running it means "
+                f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
+            ) from None
+    torch = import_torch("running an exported program")
+    try:
+        module = torch.export.load(str(path)).module()
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} cannot be loaded by torch.export: {reason(error)}") from None
+    from fairbits.models.torch_module import TorchModel
+
+    return Loaded(TorchModel.of(module, schema, options))
+
+
+def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted."""
+    return from_torch(module_of(path, options), schema, options)
+
+
+def module_of(path: Path, options: ModelOptions) -> Any:
+    """The module with its weights in place."""
+    torch = import_torch("reading PyTorch weights")
+    held = _load(torch, path, options)
+    if isinstance(held, torch.nn.Module):
+        return held
+    if options.factory is None:
+        raise ModelError(
+            f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
+            f'it: factory = "package.module:function" under [model].'
+        )
+    try:
+        module = named_object(options.factory)()
+        if not isinstance(module, torch.nn.Module):
+            raise ModelError(f"the factory {options.factory!r} made a {type(module).__name__!r}, not a torch module.")
+        module.load_state_dict(held)
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the factory is foreign code
+        raise ModelError(f"the weights in {str(path)!r} do not fit {options.factory!r}: {reason(error)}") from None
+    return module
+
+
+def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
+    """A module as .pt2, or its state dict as .pt or .pth."""
+    torch = import_torch("writing PyTorch files")
+    if path.suffix in {".pt", ".pth"}:
+        if not plain:
+            raise ModelError(f"{path.name!r} would hold weights only and lose the interventions; save it as .pt2.")
+        torch.save(module.state_dict(), path)
+        return
+    if path.suffix != ".pt2":
+        raise ModelError(f"a PyTorch module cannot be saved as {path.name!r}; use .pt2, or .pt for its weights.")
+    people = torch.export.Dim.DYNAMIC
+    with torch.no_grad():
+        program = torch.export.export(module.eval(), (torch.zeros(2, inputs),), dynamic_shapes=({0: people},))
+    torch.export.save(program, str(path))
+
+
+def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
+    """The original archive with the network's weights."""
+    archive = Archive(original)
+    chain = archive.chain()
+    chain.network()
+    archive.write(path, chain.parameters(network))
+
+
+def rewrite_module(network: Network, module: Any, path: Path) -> None:
+    """A module's state dict (or its export) with the network's weights; the module itself stays as it is."""
+    torch = import_torch("writing PyTorch files")
+    chain = chain_of_module(module.eval())
+    chain.network()
+    changed = chain.parameters(network)
+    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+    for name, array in changed.items():
+        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
+    if path.suffix in {".pt", ".pth"}:
+        torch.save(state, path)
+        return
+    import copy
+
+    twin = copy.deepcopy(module)
+    twin.load_state_dict(state)
+    write_module(twin, network.inputs, path)
+
+
+def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
+    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
+        if "weights_only" in str(error) or "Unsupported global" in str(error):
+            raise ModelError(
+                f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
+                f"add --trust-pickle if you trust whoever made it."
+            ) from None
+        raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file: {reason(error)}") from None

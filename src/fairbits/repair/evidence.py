@@ -1,0 +1,104 @@
+"""The evidence in two halves: one to plan repairs on, one that no repair has seen, to judge them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import Subject
+from fairbits.domain import Table
+from fairbits.domain.attribute import Codes
+from fairbits.errors import OptionError, TableError
+from fairbits.repair.records import Evidence
+from fairbits.store import Run
+
+#: At most so many cases are measured: the mean over them is within a percent of the mean over all.
+PLAN_CASES = 2_000
+HELD_OUT_CASES = 5_000
+#: Rows held out here when the subject holds out none.
+HELD_OUT_SHARE = 0.25
+#: Fewer held-out rows than this cannot tell two points of accuracy from nothing.
+FEW_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """Cases (full rows of codes), and rows of the table with their labels."""
+
+    cases: Codes
+    rows: Codes
+    labels: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """What repairs are planned on, what they are judged on, and in words how the two were made."""
+
+    plan: Half
+    held_out: Half
+    pool: Codes  # every case of the plan's half, for training
+    evidence: Evidence
+
+
+def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
+    """Split the cases of a run and the rows of its subject."""
+    plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
+    pool, judged = _cases(run, rng)
+    plan = Half(pool[:PLAN_CASES], *plan_rows)
+    held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
+    if len(held_out.rows) < FEW_ROWS:
+        notes.append(
+            f"only {len(held_out.rows)} rows are held out, so one of them moves accuracy by "
+            f"{1 / len(held_out.rows):.1%}: differences of a few points may be chance."
+        )
+    sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
+    return Halves(plan, held_out, pool, Evidence(*sizes, unseen, tuple(notes)))
+
+
+def _cases(run: Run, rng: np.random.Generator) -> tuple[Codes, Codes]:
+    """The cases in two halves, each in random order."""
+    pieces = list(run.codes())
+    cases = np.concatenate(pieces) if pieces else np.empty((0, len(run.schema)))
+    if len(cases) < 2:
+        count = "no cases" if len(cases) == 0 else "a single case"
+        raise OptionError(
+            f"the run in {str(run.folder)!r} has {count}, so there is nothing to repair by; "
+            f"search longer, or with a smaller --epsilon."
+        )
+    order = rng.permutation(len(cases))
+    middle = len(cases) // 2
+    return cases[order[:middle]], cases[order[middle:]]
+
+
+_Rows = tuple[Codes, npt.NDArray[np.float64]]
+
+
+def _rows(subject: Subject, rng: np.random.Generator) -> tuple[_Rows, _Rows, bool, list[str]]:
+    known, unseen = subject.table.training(), subject.test or subject.table.unseen()
+    if unseen is not None and len(unseen) and len(known):
+        return _labelled(known, subject), _labelled(unseen, subject), True, []
+    if len(known) < 4:
+        raise TableError(f"the table of {subject.name!r} has {len(known)} rows; a repair needs some to be judged on.")
+    order = rng.permutation(len(known))
+    cut = max(1, round(HELD_OUT_SHARE * len(known)))
+    note = (
+        f"the subject holds no rows out, so {HELD_OUT_SHARE:.0%} of its table were set aside: "
+        f"the model may have been trained on them."
+    )
+    return (
+        _labelled(known.rows(order[cut:]), subject),
+        _labelled(known.rows(order[:cut]), subject),
+        False,
+        [note],
+    )
+
+
+def _labelled(table: Table, subject: Subject) -> _Rows:
+    if table.labels is None:
+        raise TableError(
+            f"the table of {subject.name!r} has no labels, so nobody can say what a repair costs in accuracy; "
+            f"name the target under [table]."
+        )
+    return table.codes, table.labels

@@ -1,0 +1,107 @@
+"""How a network does on one half of the evidence: accuracy on rows, bits on cases and on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import Subject
+from fairbits.domain.attribute import Codes
+from fairbits.engine import Evaluation
+from fairbits.measure import Evaluator
+from fairbits.models import Network
+from fairbits.repair.evidence import Half
+from fairbits.repair.records import Figures
+
+#: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
+#: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
+BALANCED_FACTOR = 2.0
+#: Rows of the table whose twins are measured; accuracy is taken on all of them.
+ROWS_MEASURED = 3_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What stays the same whatever the network: the subject, and how its twins are told apart."""
+
+    subject: Subject
+    epsilon: float
+    partition: str
+    threads: int | None = None
+
+    def evaluator(self, network: Network) -> Evaluator:
+        """Asks a network about people and their twins."""
+        return Evaluator(
+            network,
+            self.subject.schema,
+            self.subject.encoding,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threads=self.threads,
+            rows=self.subject.table.codes,
+        )
+
+
+def judge(network: Network, half: Half, setting: Setting) -> Figures:
+    """The figures of a network on one half. The rows are in no order that matters, so the first ones are a sample."""
+    evaluator = setting.evaluator(network)
+    regression = network.head == "linear"
+    cases = _figures(evaluator.evaluate(half.cases), regression)
+    rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
+    inputs = setting.subject.encoding.encode(half.rows)
+    return Figures(
+        accuracy_of(network, inputs, half.labels),
+        None if regression else balanced_accuracy_of(network, inputs, half.labels),
+        *cases,
+        *rows,
+    )
+
+
+def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
+    if network.head != "linear":
+        return float((network.labels(inputs) == labels).mean())
+    spread = float(np.var(labels))
+    missed = float(np.mean((network.scores(inputs) - labels) ** 2))
+    return 1.0 - missed / spread if spread else 0.0
+
+
+def balanced_accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+    """The mean over the classes of the share decided right."""
+    right = network.labels(inputs) == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+
+
+def cost(before: Figures, after: Figures) -> float:
+    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
+    lost = before.accuracy - after.accuracy
+    if before.balanced_accuracy is None or after.balanced_accuracy is None:
+        return lost
+    return max(lost, (before.balanced_accuracy - after.balanced_accuracy) / BALANCED_FACTOR)
+
+
+def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
+    """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
+    table = np.array(list(points), dtype=np.float64)
+    beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
+    return [not b for b in beaten]
+
+
+def _spread(rows: Codes) -> Codes:
+    """A sample of the rows, evenly over the table, which may be sorted."""
+    if len(rows) <= ROWS_MEASURED:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, ROWS_MEASURED).astype(np.int64)]
+
+
+def _figures(found: Evaluation, regression: bool) -> tuple[float, int, float, float, float | None]:
+    return (
+        float(found.k.mean()),
+        int(found.k.max()),
+        float(found.q_inf.mean()),
+        float(found.q_1.mean(dtype=np.float64)),
+        None if regression else float(found.flips.mean()),
+    )

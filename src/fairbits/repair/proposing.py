@@ -1,0 +1,150 @@
+"""All repairs that are tried: neurons, shrinking, training, their mixtures, and blindness as the yardstick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairbits.models import Do, Network
+from fairbits.repair.blinding import blinded, shrunk
+from fairbits.repair.evidence import Halves
+from fairbits.repair.judging import Setting
+from fairbits.repair.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
+from fairbits.repair.retraining import CONSISTENCY, MILD, Retrainer
+
+SHARES = (0.25, 0.5, 0.75, 0.9)
+#: Shares that are also tried together with sets of neurons, and before training.
+MIXED_SHARES = (0.5, 0.75)
+TRAINED_SHARES = (0.5, 0.9)
+#: Sets of neurons that are tried in mixtures.
+MIXED_SETS = 2
+
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A network to be judged, and what was done to it."""
+
+    name: str
+    words: str
+    network: Network = field(repr=False)
+    neurons: tuple[Do, ...] = ()
+    shrink: float = 0.0
+    retrained: bool = False
+    yardstick: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planner:
+    """Makes proposals for one network from the plan's half of the evidence alone."""
+
+    network: Network
+    halves: Halves
+    setting: Setting
+    budget: float  # the accuracy that may be lost
+    seed: np.random.SeedSequence
+    watch: Watch
+
+    def proposals(self, *, suspect: int | None = None, retrain: bool = True) -> Iterator[Proposal]:
+        """Everything that is worth judging; ``suspect`` is the layer that debugging pointed at."""
+        held: list[HeldSet] = []
+        if len(self.network.weights) > 1:
+            self.watch("looking at single neurons")
+            bench = Bench(self.network, self.halves.plan, self.setting)
+            floor = bench.start.accuracy - BUDGET_USED * self.budget
+            yield from self._singles(bench, floor, suspect)
+            self.watch("looking for sets of neurons")
+            held = held_sets(bench, floor)
+            yield from self._sets(held)
+        self.watch("shrinking what protected inputs add")
+        yield from self._shrunk(held)
+        yield self._blind()
+        if retrain:
+            yield from self._trained()
+
+    def _singles(self, bench: Bench, floor: float, suspect: int | None) -> Iterator[Proposal]:
+        for name, held in singles(bench, floor).items():
+            yield self._held(name, held)
+        if suspect is not None:
+            for name, held in singles(bench, floor, layer=suspect).items():
+                yield self._held(f"{name}-suspect", held)
+
+    def _sets(self, held: list[HeldSet]) -> Iterator[Proposal]:
+        for name, one in _named(held).items():
+            yield self._held(name, one)
+
+    def _held(self, name: str, held: HeldSet) -> Proposal:
+        return Proposal(name, neurons_in_words(held.dos), self.network.with_interventions(held.dos), held.dos)
+
+    def _shrunk(self, held: list[HeldSet]) -> Iterator[Proposal]:
+        chosen = dict(list(_named(held).items())[-MIXED_SETS:])
+        for share in SHARES:
+            network = self._at(share)
+            name, words = _shrink_name(share), _shrink_words(share)
+            yield Proposal(name, words, network, shrink=share)
+            for extra, one in chosen.items() if share in MIXED_SHARES else ():
+                mixed = network.with_interventions(one.dos)
+                both = f"{words}; {neurons_in_words(one.dos)}"
+                yield Proposal(f"{name}+{extra}", both, mixed, one.dos, shrink=share)
+
+    def _blind(self) -> Proposal:
+        subject = self.setting.subject
+        network = blinded(self.network, subject.schema, subject.encoding, self.halves.plan.rows)
+        words = "protected inputs held at their mean, folded into the first bias"
+        return Proposal("blind", words, network, shrink=1.0, yardstick=True)
+
+    def _trained(self) -> Iterator[Proposal]:
+        generators = [np.random.default_rng(child) for child in self.seed.spawn(4 + len(TRAINED_SHARES))]
+        lessons = Retrainer(self.network, self.halves, self.setting, generators.pop())
+        cases = "trained further with found cases, labelled by the majority of their twins"
+        alike = "trained further with a penalty on differences between twins"
+        self.watch("training with the found cases")
+        yield Proposal("retrain", cases, lessons.with_cases(self.network, generators.pop()), retrained=True)
+        self.watch("training with a penalty on differences between twins")
+        network = lessons.consistent(self.network, generators.pop(), MILD)
+        yield Proposal("consistent", alike, network, retrained=True)
+        for share in TRAINED_SHARES:
+            network = lessons.consistent(self._at(share), generators.pop(), CONSISTENCY)
+            words = f"{_shrink_words(share)}; then {alike}"
+            yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
+        self.watch("training blind")
+        network = lessons.blind(self._blind().network, generators.pop())
+        words = "blind; then trained further, protected inputs staying without weight"
+        yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True, yardstick=True)
+
+    def _at(self, share: float) -> Network:
+        subject = self.setting.subject
+        return shrunk(self.network, subject.schema, subject.encoding, self.halves.plan.rows, share)
+
+
+def neurons_in_words(dos: tuple[Do, ...]) -> str:
+    """Layers and neurons count from 0, as everywhere.
+
+    >>> neurons_in_words((Do(0, 3, 1.25), Do(2, 1, 0.0)))
+    '0:3=1.25 2:1=0'
+    """
+    return " ".join(f"{do.layer}:{do.neuron}={do.value:.4g}" for do in dos)
+
+
+def _named(held: list[HeldSet]) -> dict[str, HeldSet]:
+    """Sets by their size; several of one size get letters."""
+    names: dict[str, HeldSet] = {}
+    for one in held:
+        base = f"neurons-{len(one.dos)}"
+        letters = iter("bcdefghijklmnopqrstuvwxyz")
+        name = base
+        while name in names:
+            name = base + next(letters)
+        names[name] = one
+    return names
+
+
+def _shrink_name(share: float) -> str:
+    return f"shrink-{share * 100:.0f}"
+
+
+def _shrink_words(share: float) -> str:
+    return f"protected inputs moved {share:.0%} of the way to their mean"

@@ -1,0 +1,135 @@
+"""What a repair is, what it costs and what it buys: plain records, nothing computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairbits.models import Do, Network
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How one network does: on cases of the run, and on rows of the table.
+
+    ``accuracy`` is the share of explained variance for a regression, which has neither a balanced accuracy nor ID
+    rates. ``id_rate`` is the share of people whose twins do not all get the same decision.
+    """
+
+    accuracy: float
+    balanced_accuracy: float | None
+    k_mean: float
+    k_max: int
+    q_inf_mean: float
+    q_1_mean: float
+    id_rate: float | None
+    k_mean_rows: float
+    k_max_rows: int
+    q_inf_mean_rows: float
+    q_1_mean_rows: float
+    id_rate_rows: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """What a fresh search found against a network."""
+
+    seed: int
+    evaluations: int
+    cases: int
+    id_cases: int
+    id_rate: float
+    k_mean: float
+    k_max: int
+    q_inf_mean: float
+
+
+#: Runs a fresh search against a network. Handed in from above, because repair knows no search.
+Attack = Callable[[Network], Attacked]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One repaired network, with what was done to it and how it does on both halves of the evidence."""
+
+    name: str
+    words: str
+    network: Network = field(repr=False)
+    neurons: tuple[Do, ...]
+    shrink: float
+    retrained: bool
+    plan: Figures
+    held_out: Figures
+    within_budget: bool
+    yardstick: bool = False
+    on_front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """What one group of people gets: its selection rate, and its rates among those labelled for and against."""
+
+    name: str
+    people: int
+    selection_rate: float
+    true_positive_rate: float | None
+    false_positive_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Differences between groups of people: the largest rate minus the smallest.
+
+    ``average_odds`` is the mean of the differences in true and false positive rates. Groups in ``too_small`` count
+    nowhere.
+    """
+
+    attributes: tuple[str, ...]
+    groups: tuple[GroupRate, ...]
+    too_small: tuple[str, ...]
+    selection: float | None
+    equal_opportunity: float | None
+    average_odds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How much the repairs were planned and judged on."""
+
+    plan_cases: int
+    plan_rows: int
+    held_out_cases: int
+    held_out_rows: int
+    rows_unseen_by_model: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """Everything that ``fairbits repair`` found, and the files that it wrote."""
+
+    subject: str
+    seed: int
+    max_accuracy_loss: float
+    epsilon: float
+    partition: str
+    evidence: Evidence
+    before_plan: Figures
+    before_held_out: Figures
+    repairs: tuple[Repair, ...]
+    chosen: Repair
+    groups_before: tuple[GroupFigures, ...]
+    groups_after: tuple[GroupFigures, ...]
+    attack_before: Attacked | None
+    attack_after: Attacked | None
+    files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Repair:
+        return next(repair for repair in self.repairs if repair.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The repairs that were tried."""
+        return tuple(repair.name for repair in self.repairs)

@@ -1,0 +1,186 @@
+"""From a run to a repaired network: plan on one half of the evidence, choose, judge on the other half, export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from fairbits.data import Subject
+from fairbits.errors import OptionError, choose_from
+from fairbits.models import Network
+from fairbits.repair.blinding import WARNING
+from fairbits.repair.evidence import Half, Halves, split
+from fairbits.repair.exporting import export
+from fairbits.repair.groups import group_figures
+from fairbits.repair.judging import Setting, cost, front, judge
+from fairbits.repair.proposing import Planner, Proposal, Watch
+from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
+from fairbits.repair.subject import format_of, network_of, subject_of
+from fairbits.repair.writing import write
+from fairbits.store import Run
+
+MAX_ACCURACY_LOSS = 0.02
+#: Rounding must not make a repair that costs exactly the budget too expensive.
+_SLACK = 1e-9
+
+
+def repair_run(
+    run: Run | str | Path,
+    *,
+    max_accuracy_loss: float = MAX_ACCURACY_LOSS,
+    choose: str | None = None,
+    retrain: bool = True,
+    attack: Attack | None = None,
+    subject: Subject | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> RepairResult:
+    """Repair the network of a run and write it, with its figures, into the run's folder.
+
+    The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
+    accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it.
+    ``attack`` runs a fresh search against a network.
+    """
+    _check_options(max_accuracy_loss, seed)
+    opened = run if isinstance(run, Run) else Run.open(run)
+    watch = watch or _silent
+    about = subject_of(opened, subject)
+    network = network_of(about)
+    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
+    root = np.random.SeedSequence(seed, spawn_key=(4,))
+    splitting, planning = root.spawn(2)
+    halves = split(opened, about, np.random.default_rng(splitting))
+    before = judge(network, halves.plan, setting), judge(network, halves.held_out, setting)
+    if before[0].k_max <= 1:
+        raise OptionError(
+            f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
+            f"search longer, or with a smaller --epsilon."
+        )
+    planner = Planner(network, halves, setting, max_accuracy_loss, planning, watch)
+    proposals = planner.proposals(suspect=_suspect_layer(opened.folder, len(network.weights) - 1), retrain=retrain)
+    repairs = _judged(list(proposals), halves, setting, before[0], max_accuracy_loss)
+    chosen = _chosen(repairs, before[0], max_accuracy_loss, choose)
+    attacked = _attacked(attack, network, chosen.network, watch)
+    groups = [_groups(model, halves.held_out, about) for model in (network, chosen.network)]
+    watch("writing and checking the repaired network")
+    inputs = about.encoding.encode(halves.held_out.rows)
+    files, warnings = export(chosen.network, opened.folder, format_of(about), inputs)
+    result = RepairResult(
+        subject=about.name,
+        seed=seed,
+        max_accuracy_loss=max_accuracy_loss,
+        epsilon=setting.epsilon,
+        partition=setting.partition,
+        evidence=halves.evidence,
+        before_plan=before[0],
+        before_held_out=before[1],
+        repairs=tuple(repairs),
+        chosen=chosen,
+        groups_before=groups[0],
+        groups_after=groups[1],
+        attack_before=attacked[0],
+        attack_after=attacked[1],
+        files=files,
+        warnings=(*warnings, *_cautions(chosen, before, max_accuracy_loss)),
+    )
+    write(result, opened.folder)
+    return result
+
+
+def _check_options(max_accuracy_loss: float, seed: int) -> None:
+    if not 0 <= max_accuracy_loss < 1:
+        raise OptionError(
+            f"the accuracy budget is {max_accuracy_loss}; give the loss that is allowed as a share, "
+            f"0 or more and less than 1, e.g. 0.02 for two points."
+        )
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+
+
+def _judged(
+    proposals: Sequence[Proposal], halves: Halves, setting: Setting, before: Figures, budget: float
+) -> list[Repair]:
+    """The figures of every proposal on both halves, and which of them nobody beats on the held-out half."""
+    repairs = []
+    for p in proposals:
+        plan = judge(p.network, halves.plan, setting)
+        within = cost(before, plan) <= budget + _SLACK
+        held_out = judge(p.network, halves.held_out, setting)
+        repairs.append(
+            Repair(p.name, p.words, p.network, p.neurons, p.shrink, p.retrained, plan, held_out, within, p.yardstick)
+        )
+    points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
+    return [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
+
+
+def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str | None) -> Repair:
+    """By the plan's half alone, so that the held-out figures stay honest."""
+    if choose is not None:
+        named = next((r for r in repairs if r.name == choose), None)
+        if named is None:
+            raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
+        return named
+    useful = [r for r in repairs if not r.yardstick and r.plan.k_mean < before.k_mean]
+    allowed = [r for r in useful if r.within_budget]
+    if allowed:
+        return min(allowed, key=lambda r: (r.plan.k_mean, -r.plan.accuracy))
+    if not useful:
+        raise OptionError("none of the repairs lowers mean k here; try --choose blind, or go on with retraining on.")
+    cheapest = min(useful, key=lambda r: cost(before, r.plan))
+    raise OptionError(
+        f"no repair keeps within an accuracy loss of {budget:g}: the smallest is "
+        f"{cost(before, cheapest.plan):.4f} ({cheapest.name}); raise --max-accuracy-loss."
+    )
+
+
+def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
+    """What the held-out half says against the choice."""
+    found = [] if chosen.shrink == 0 else [WARNING]
+    lost = before[1].accuracy - chosen.held_out.accuracy
+    if lost > budget + _SLACK:
+        found.append(
+            f"on held-out rows the chosen repair loses {lost:.1%} accuracy, more than the {budget:.1%} allowed."
+        )
+    if chosen.held_out.k_mean >= before[1].k_mean:
+        found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
+    return found
+
+
+def _attacked(
+    attack: Attack | None, before: Network, after: Network, watch: Watch
+) -> tuple[Attacked | None, Attacked | None]:
+    if attack is None:
+        return None, None
+    watch("attacking both networks with a fresh search")
+    return attack(before), attack(after)
+
+
+def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+    """Selection and odds of groups; a regression selects nobody."""
+    if network.head == "linear":
+        return ()
+    favoured = network.labels(subject.encoding.encode(half.rows)) == network.favourable
+    return group_figures(subject.schema, half.rows, favoured, half.labels == network.favourable)
+
+
+def _suspect_layer(folder: Path, hidden: int) -> int | None:
+    """The hidden layer with most votes, where `fairbits debug` has written them.
+
+    Its layers count from the input, which is 0; interventions count from the first hidden layer.
+    """
+    path = folder / "layers.parquet"
+    if not path.is_file():
+        return None
+    rows = pq.read_table(path, columns=["layer", "rho", "votes"]).to_pylist()
+    inside = [row for row in rows if 1 <= row["layer"] <= hidden]
+    best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
+    return None if best is None else int(best["layer"]) - 1
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""

@@ -1,0 +1,125 @@
+"""Repair by training further on the rows of the table.
+
+Either with found cases among them, each labelled by the majority of its twins; or with a penalty on differences between
+the scores of twins, of rows and found cases alike (as in GRFT). Afterwards the last bias is moved until as many rows as
+before get the favourable decision: training further tends to give up on the rarer class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Encoding, Twins
+from fairbits.domain.attribute import Codes
+from fairbits.models import Network
+from fairbits.models.fitting import Fitting, Pairs, refit
+from fairbits.repair.blinding import protected_inputs
+from fairbits.repair.evidence import Halves
+from fairbits.repair.judging import Setting
+
+#: Found cases added for every row of the table: more would teach the network its own opinions.
+CASES_PER_ROW = 0.5
+UPDATES = 1_500
+#: Found cases that pairs of twins are drawn from.
+PAIRED_CASES = 20_000
+#: Weight of the consistency penalty; a mild one where nothing was shrunk before, because a high one costs accuracy.
+CONSISTENCY, MILD = 10.0, 3.0
+
+Inputs = npt.NDArray[np.float32]
+
+
+class Retrainer:
+    """The lessons for a network, made once: rows with their labels, cases with their majority, pairs of twins."""
+
+    def __init__(self, network: Network, halves: Halves, setting: Setting, rng: np.random.Generator):
+        schema, self._encoding = setting.subject.schema, setting.subject.encoding
+        self._twins = Twins(schema)
+        self._protected = protected_inputs(schema, self._encoding)
+        cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.plan.rows)))]
+        self._rows, self._labels = self._encoding.encode(halves.plan.rows), halves.plan.labels
+        self._cases = self._encoding.encode(self._as_anybody(cases, rng))
+        self._opinions = majority_labels(network, self._encoding, self._twins, cases)
+        self._values = self._encoded_twins(halves.plan.rows[0])
+        self._paired = (self._rows, self._encoding.encode(halves.pool[:PAIRED_CASES]))
+        self._share = favourable_share(network, self._rows)
+
+    def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows and cases."""
+        inputs = np.concatenate([self._rows, self._cases])
+        targets = np.concatenate([self._labels, self._opinions])
+        return recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)), self._rows, self._share)
+
+    def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
+        """The network, trained further on rows, while differences between twins are penalised."""
+        fitting = Fitting(UPDATES, consistency=weight)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
+        return recentred(trained, self._rows, self._share)
+
+    def blind(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows; the weights of protected inputs stay as they are."""
+        fitting = Fitting(UPDATES)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
+        return recentred(trained, self._rows, self._share)
+
+    @property
+    def _pairs(self) -> Pairs:
+        rows, found = self._paired
+
+        def draw(rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
+            half = count // 2
+            one = np.concatenate([_some(rows, half, rng), _some(found, count - half, rng)])
+            other = one.copy()
+            for side in (one, other):
+                side[:, self._protected] = self._values[rng.integers(0, self._twins.m, count)]
+            return one, other
+
+        return draw
+
+    def _as_anybody(self, people: Codes, rng: np.random.Generator) -> Codes:
+        """The people, each under protected values drawn at random."""
+        rows = people.copy()
+        rows[:, self._twins.columns] = self._twins.values[rng.integers(0, self._twins.m, len(rows))]
+        return rows
+
+    def _encoded_twins(self, person: Codes) -> Inputs:
+        """The protected inputs of every twin, (m, protected inputs)."""
+        return self._encoding.encode_twins(person[None, :], self._twins)[0][:, self._protected]
+
+
+def majority_labels(network: Network, encoding: Encoding, twins: Twins, people: Codes) -> npt.NDArray[np.float64]:
+    """What most twins of each person get: a class (the lower one at a tie), or the median value."""
+    found = np.empty(len(people))
+    for rows, block in twins.blocks(people):
+        inputs = encoding.encode(block.reshape(-1, block.shape[-1]))
+        if network.head == "linear":
+            found[rows] = np.median(network.scores(inputs).reshape(-1, twins.m), axis=1)
+            continue
+        labels = network.labels(inputs).reshape(-1, twins.m)
+        votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
+        found[rows] = votes.argmax(axis=1)
+    return found
+
+
+def favourable_share(network: Network, inputs: Inputs) -> float | None:
+    """How many rows get the favourable decision; None where there are not exactly two."""
+    return float((network.labels(inputs) == network.favourable).mean()) if network.classes == 2 else None
+
+
+def recentred(network: Network, inputs: Inputs, share: float | None) -> Network:
+    """The network with its last bias moved so that this share of the rows gets the favourable decision."""
+    if share is None or not 0 < share < 1:
+        return network
+    logits = network.logits(inputs).astype(np.float64)
+    sign = 1 if network.favourable == 1 else -1
+    margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
+    shift = -float(np.quantile(margins, 1 - share))
+    bias = network.biases[-1].copy()
+    bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
+    return replace(network, biases=(*network.biases[:-1], bias))
+
+
+def _some(rows: Inputs, count: int, rng: np.random.Generator) -> Inputs:
+    return rows[rng.integers(0, len(rows), count)]

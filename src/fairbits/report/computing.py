@@ -1,0 +1,119 @@
+"""From a run's folder and its subject to the record of a report."""
+
+from __future__ import annotations
+
+from math import inf, log2, prod
+from pathlib import Path
+from typing import Any
+
+from fairbits.data import Subject
+from fairbits.measure import Evaluator, Progress
+from fairbits.models import Network
+from fairbits.repair import subject_of
+from fairbits.report import measuring, words
+from fairbits.report.people import axes_of, found_people, real_people
+from fairbits.report.record import About, Remaking, ReportData, Searched
+from fairbits.report.searching import near_of, searched_of, summary_of_run
+from fairbits.report.stages import debugged_of, repaired_of
+from fairbits.store import Run
+
+
+def compute_report(
+    run: Run, *, subject: Subject | None = None, threads: int | None = None, progress: Progress | None = None
+) -> ReportData:
+    """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
+    about = subject_of(run, subject)
+    evaluator = evaluator_of(run, about, threads)
+    document = measuring.kept(run.folder, about, evaluator)
+    if document is None:
+        document = measuring.measure_rows(evaluator, about, run.manifest["seed"], progress=progress)
+        measuring.keep(run.folder, document)
+    measured = measuring.measured_of(document)
+    summary = summary_of_run(run)
+    searched = searched_of(run, summary)
+    people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
+    facts = _about(about, evaluator)
+    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
+    bits = log2(max(one.k or 1 for one in near))
+    return ReportData(
+        about=facts,
+        bits=bits,
+        sentence=words.sentence(facts, bits),
+        examined=words.examined(facts, measured, searched),
+        not_examined=words.not_examined(facts, searched),
+        near=near,
+        measured=measured,
+        searched=searched,
+        axes=axes_of(evaluator),
+        people=tuple(people),
+        debugged=debugged_of(run.folder),
+        repaired=repaired_of(run.folder),
+        remaking=_remaking(run, searched),
+        warnings=(*run.warnings(), *_unfinished(run)),
+    )
+
+
+def evaluator_of(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
+    """Asks the subject's model as the run did."""
+    manifest = run.manifest
+    return Evaluator(
+        subject.model,
+        subject.schema,
+        subject.encoding,
+        epsilon=manifest["epsilon"],
+        partition=manifest["partition"],
+        threads=threads,
+    )
+
+
+def _about(subject: Subject, evaluator: Evaluator) -> About:
+    schema = subject.schema
+    free = [schema.attributes[i] for i in schema.free_columns]
+    domain = inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free))
+    return About(
+        subject=subject.name,
+        protected=schema.protected,
+        sizes=tuple(len(schema[name].values()) for name in schema.protected),
+        m=evaluator.m,
+        bits_limit=evaluator.bits_limit,
+        epsilon=evaluator.epsilon,
+        partition=evaluator.partition,
+        rows=len(subject.table),
+        domain=domain,
+        target=schema.target,
+        favourable=schema.favourable,
+        regression=schema.regression,
+        model=_model_words(subject.model),
+        notes=subject.notes,
+    )
+
+
+def _model_words(model: Any) -> str:
+    if not isinstance(model, Network):
+        return f"a model that gives scores only ({type(model).__name__})"
+    shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
+    return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
+
+
+def _remaking(run: Run, searched: Searched) -> Remaking:
+    manifest = run.manifest
+    return Remaking(
+        commands=words.commands(manifest, searched.figures, _stages(run.folder)),
+        seed=manifest["seed"],
+        fingerprint=manifest["fingerprint"],
+        versions=run.versions,
+        created=run.created,
+        status=run.status,
+        budget=words.budget(manifest["budget"]),
+    )
+
+
+def _stages(folder: Path) -> dict[str, dict[str, Any] | None]:
+    found = {"debug": debugged_of(folder), "repair": repaired_of(folder)}
+    return {name: None if stage is None else dict(stage.document) for name, stage in found.items()}
+
+
+def _unfinished(run: Run) -> tuple[str, ...]:
+    if run.status == "finished":
+        return ()
+    return (f"The search is {run.status}: its figures are those of the cases kept so far.",)

@@ -1,0 +1,147 @@
+"""The record as one HTML file: no network, no script needed to read it, everything that came from outside escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from fairbits._version import __version__
+from fairbits.domain.words import harmless, shortened
+from fairbits.report import words
+from fairbits.report.palette import stylesheet
+from fairbits.report.pictures import pictures_of
+from fairbits.report.record import Portrait, ReportData
+
+_TITLES = {
+    "headline": "Headline figures",
+    "severity": "How many, how severe",
+    "people": "The worst people",
+    "drivers": "Which attribute",
+    "harmed": "Who is harmed",
+    "network": "Inside the network",
+    "origin": "Data or training",
+    "repairs": "Repairs",
+    "again": "Again, and limits",
+}
+_VERDICTS = {
+    "data": "More of the evidence points to the data.",
+    "training": "More of the evidence points to the training.",
+    "mixed": "Mixed: the evidence points both ways.",
+    "unknown": "Unknown: no evidence points either way.",
+}
+
+
+def render_html(data: ReportData) -> str:
+    """The whole page."""
+    script = _text("report.js")
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    about = data.about
+    real = [_view(one) for one in data.people if one.real]
+    found = [_view(one) for one in data.people if not one.real]
+    for people in (real, found):
+        if people and people is (real or found):
+            people[0]["open"] = True
+    page = _environment().get_template("report.html")
+    return page.render(
+        data=data,
+        about=about,
+        near=data.near,
+        measured=data.measured,
+        figures=data.measured.figures,
+        searched=data.searched,
+        debugged=data.debugged,
+        repaired=data.repaired,
+        stakes=_stakes(data),
+        search_facts=words.search_facts(data.searched),
+        people_real=real,
+        people_found=found,
+        pictures={name: Markup(svg) for name, svg in pictures_of(data).items()},  # noqa: S704 - made by us
+        contents=[(name, _TITLES[name]) for name in sections(data)],
+        sentence=_sentence(data),
+        verdict=_VERDICTS.get(data.debugged.verdict, data.debugged.verdict) if data.debugged else "",
+        map_caption="One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
+        + ("" if about.regression else " The line separates decisions."),
+        threshold_caption="" if about.regression else " Dashed: the decision threshold.",
+        limits=words.LIMITS,
+        citation=words.CITATION,
+        doi=words.DOI,
+        version=__version__,
+        css=Markup(stylesheet() + _text("report.css")),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def sections(data: ReportData) -> list[str]:
+    """Which sections this report has, in order."""
+    debugged = data.debugged
+    there = {
+        "people": bool(data.people),
+        "drivers": debugged is not None and bool(debugged.shares),
+        "harmed": bool(_stakes(data)),
+        "network": debugged is not None and bool(debugged.layers),
+        "origin": debugged is not None,
+        "repairs": data.repaired is not None,
+    }
+    return [name for name in _TITLES if there.get(name, True)]
+
+
+def _stakes(data: ReportData) -> list[tuple[Any, Any]]:
+    rows = data.measured.stakes
+    if not any(stake.lowest or stake.highest for stake in rows):
+        return []
+    return list(zip(rows, data.searched.stakes, strict=True))
+
+
+def person_id(person: Portrait) -> str:
+    """The name of a person on the page."""
+    return f"{'row' if person.real else 'case'}-{person.rank}"
+
+
+def _view(person: Portrait) -> dict[str, Any]:
+    view = {name: getattr(person, name) for name in Portrait.__slots__ if name not in ("scores", "classes")}
+    return {**view, "id": person_id(person), "open": False}
+
+
+def _sentence(data: ReportData) -> Markup:
+    """The sentence with its figure marked."""
+    figure = escape(f"{data.bits:.2f} of {data.about.bits_limit:.2f} bits")
+    return Markup(str(escape(data.sentence)).replace(figure, f"<em>{figure}</em>", 1))  # noqa: S704 - escaped
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("fairbits.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_safe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["short"] = shortened
+    made.globals |= {
+        "number": words.number,
+        "percent": words.percent,
+        "signed": words.signed,
+        "by_kind": words.by_kind,
+    }
+    return made
+
+
+def _safe(value: Any) -> Any:
+    """Every value that a template prints goes through here: escaping is Jinja's, tricks with direction are ours."""
+    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(name: str) -> str:
+    return resources.files("fairbits.report").joinpath("templates", name).read_text(encoding="utf-8").strip()
+
+
+__all__ = ["person_id", "render_html", "sections"]

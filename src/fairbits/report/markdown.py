@@ -1,0 +1,234 @@
+"""The record as Markdown: tables and sentences, no HTML, every label escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from fairbits.domain.words import joined, shortened
+from fairbits.report import words
+from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
+from fairbits.report.words import by_kind, number, percent, signed
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
+#: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
+_FORMULA = re.compile(r"^([=+\-@])")
+
+
+def render_markdown(data: ReportData) -> str:
+    """The whole document."""
+    parts = [_head(data), _headline(data), _severity(data), _people(data)]
+    if data.debugged is not None and data.debugged.shares:
+        parts.append(_drivers(data.debugged))
+    parts.append(_harmed(data))
+    if data.debugged is not None:
+        parts += [_network(data.debugged), _origin(data.debugged)]
+    if data.repaired is not None:
+        parts.append(_repairs(data.repaired))
+    parts.append(_again(data))
+    return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
+
+
+def text(value: str, most: int = 120) -> str:
+    """Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
+
+    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
+    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1)
+    """
+    safe = _FORMULA.sub(r"'\1", shortened(value, most))
+    # A full stop or a colon inside a word makes some readers see an address.
+    return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
+
+
+def _table(heads: list[str], rows: Iterable[Iterable[str]], *, right: int = 99) -> Iterator[str]:
+    """A table; columns from ``right`` on are set to the right."""
+    yield "| " + " | ".join(heads) + " |"
+    yield "| " + " | ".join("---:" if i >= right else "---" for i in range(len(heads))) + " |"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _head(data: ReportData) -> Iterator[str]:
+    yield f"# {text(data.about.subject, 80)}: fairbits audit"
+    yield ""
+    yield f"**{text(data.sentence, 400)}**"
+    lines = (*data.examined, *data.not_examined, *data.warnings, *(f"Note: {note}" for note in data.about.notes))
+    for line in lines:
+        yield ""
+        yield text(line, 1000)
+
+
+def _headline(data: ReportData) -> Iterator[str]:
+    yield "## Headline figures"
+    yield ""
+    rows = (
+        [one.people, number(one.k), number(one.bits, 2), "exact" if one.exact else "lower bound"] for one in data.near
+    )
+    yield from _table(["people", "largest k", "bits", "kind of figure"], rows)
+    yield ""
+    measured, figures = data.measured, data.measured.figures
+    pairs = [
+        ("mean k", number(measured.k_mean.value, 2), measured.k_mean.low, measured.k_mean.high, 2),
+        ("mean bits, Q∞", number(figures["q_inf_mean"], 2), figures["q_inf_mean_low"], figures["q_inf_mean_high"], 2),
+        ("mean bits, Q1", number(figures["q_1_mean"], 2), figures["q_1_mean_low"], figures["q_1_mean_high"], 2),
+    ]
+    rows2 = [[name, value, f"{low:.{d}f} to {high:.{d}f}"] for name, value, low, high, d in pairs]
+    for name, rate in (("more than one class", measured.split_rate), ("decision flips (ID)", measured.flip_rate)):
+        if rate is not None:
+            rows2.append([name, percent(rate.value), f"{percent(rate.low)} to {percent(rate.high)}"])
+    yield from _table([f"of {measured.rows:,} rows", "value", "95 % interval"], rows2, right=1)
+
+
+def _severity(data: ReportData) -> Iterator[str]:
+    yield "## How many, how severe"
+    yield ""
+    rows = dict(data.measured.histogram)
+    cases = {k: (count, ids) for k, count, ids in data.searched.histogram}
+    lines = (
+        [str(k), number(rows.get(k, 0)), number(cases.get(k, (0, 0))[0]), number(cases.get(k, (0, 0))[1])]
+        for k in sorted({*rows, *cases}, reverse=True)
+    )
+    yield from _table(["k", "rows", "cases of the search", "of them flip"], lines, right=0)
+    yield ""
+    yield from _table(["the search", ""], ([name, text(value)] for name, value in words.search_facts(data.searched)))
+
+
+def _people(data: ReportData) -> Iterator[str]:
+    if not data.people:
+        return
+    yield "## The worst people"
+    for real, title in ((True, "Rows of the table"), (False, "Found by the search, not in the table")):
+        people = [one for one in data.people if one.real is real]
+        if people:
+            yield from ("", f"### {title}", "")
+            heads = ["", "k", "bits", "lowest", "as", "highest", "as", "flips", "who"]
+            yield from _table(heads, (_person(one) for one in people))
+
+
+def _person(one: Portrait) -> list[str]:
+    who = "; ".join(f"{text(name, 40)} {text(value, 60)}" for name, value in one.attributes.items())
+    sides = [f"{one.low:.3f}", text(one.worst), f"{one.high:.3f}", text(one.best)]
+    return [str(one.rank), str(one.k), f"{one.q_inf:.2f}", *sides, "yes" if one.flips else "no", f"{one.place}: {who}"]
+
+
+def _drivers(debugged: Debugged) -> Iterator[str]:
+    yield "## Which attribute drives it"
+    yield ""
+    rows = ([text(s.attribute), f"{s.alone:.2f}", f"{s.shapley:.2f}", f"{s.share:.0%}"] for s in debugged.shares)
+    yield from _table(["attribute", "bits alone", "Shapley bits", "share"], rows, right=1)
+    if debugged.together:
+        yield ""
+        rows = (
+            [" + ".join(text(name) for name in one.attributes), f"{one.q_inf:.2f}", f"{one.q_1:.2f}"]
+            for one in debugged.together
+        )
+        yield from _table(["just these vary", "Q∞", "Q1"], rows, right=1)
+
+
+def _harmed(data: ReportData) -> Iterator[str]:
+    stakes = zip(data.measured.stakes, data.searched.stakes, strict=True)
+    yield "## Who is harmed"
+    yield ""
+    rows = (
+        [
+            f"{text(row.attribute)}: {text(row.value)}",
+            *(percent(x) for x in (row.lowest, row.highest, case.lowest, case.highest)),
+        ]
+        for row, case in stakes
+    )
+    yield from _table(["value", "lowest, rows", "highest, rows", "lowest, cases", "highest, cases"], rows, right=1)
+
+
+def _network(debugged: Debugged) -> Iterator[str]:
+    if not debugged.layers:
+        return
+    yield "## Inside the network"
+    yield ""
+    total = sum(layer.votes for layer in debugged.layers) or 1
+    rows = (
+        [
+            ("protected input" if layer.layer == 0 else str(layer.layer)) + (" (suspect)" if layer.suspect else ""),
+            str(layer.width),
+            f"{layer.delta:.3g}",
+            signed(layer.rho),
+            "–" if layer.rho is None else f"{layer.votes / total:.0%}",
+        ]
+        for layer in debugged.layers
+    )
+    yield from _table(["layer", "width", "δ", "ρ", "cases where it is largest"], rows, right=1)
+    known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd or 0.0))[:10]
+    if known:
+        yield ""
+        rows = (
+            [
+                str(n.neuron),
+                signed(n.acd, 3),
+                "–" if n.hold is None else f"{n.hold:.4g}",
+                number(n.k_mean, 2),
+                percent(n.accuracy),
+            ]
+            for n in known
+        )
+        heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", "accuracy"]
+        yield from _table(heads, rows, right=1)
+
+
+def _origin(debugged: Debugged) -> Iterator[str]:
+    yield "## Data or training"
+    yield ""
+    yield f"Verdict: {text(debugged.verdict)}."
+    yield ""
+    for one in debugged.evidence:
+        yield f"- {text(one.text, 400)}" + (f" (points to the {text(one.points_to)})" if one.points_to else "")
+    for note in debugged.notes:
+        yield f"- {text(note, 400)}"
+
+
+def _repairs(repaired: Repaired) -> Iterator[str]:
+    yield "## Repairs"
+    yield ""
+    yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    yield ""
+    rows = ([one.name, by_kind(one.before, one.kind), by_kind(one.after, one.kind)] for one in repaired.changes)
+    yield from _table(["held-out evidence", "before", "after"], rows, right=1)
+    yield ""
+    rows = (
+        [
+            text(m.name) + (" (chosen)" if m.chosen else ""),
+            percent(m.accuracy),
+            number(m.k_mean, 2),
+            percent(m.id_rate),
+            text(m.words, 200),
+        ]
+        for m in repaired.repairs
+    )
+    yield from _table(["repair", "accuracy", "mean k", "ID rate", "what was done"], rows)
+    for line in repaired.warnings:
+        yield ""
+        yield text(line, 600)
+
+
+def _again(data: ReportData) -> Iterator[str]:
+    again, about = data.remaking, data.about
+    yield "## How to get every figure again"
+    yield ""
+    for command in again.commands:
+        yield f"    {shortened(command, 1000)}"
+    yield ""
+    pairs = [
+        ("fingerprint", again.fingerprint),
+        ("model", about.model),
+        ("protected", joined(list(about.protected))),
+        ("ε", f"{about.epsilon:g}"),
+        ("partition", about.partition),
+        ("seed", str(again.seed)),
+        ("budget", again.budget),
+        ("run", f"{again.created}, {again.status}"),
+        *again.versions.items(),
+    ]
+    yield from _table(["", ""], ([name, text(value)] for name, value in pairs))
+    yield from ("", "Limits:", "")
+    for line in words.LIMITS:
+        yield f"- {line}"
+    yield ""
+    yield f"Method: {words.CITATION} <https://doi.org/{words.DOI}>"

@@ -1,0 +1,149 @@
+"""The report's pictures as functions: ``fairbits.plot.twins(case, run)`` … give figures that show in a notebook.
+
+A figure is an ordinary matplotlib figure, made without pyplot: nobody's settings are touched, and ``savefig`` works.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairbits.errors import OptionError
+from fairbits.measure import Evaluator, Measurement, Person
+from fairbits.repair import RepairResult, subject_of
+from fairbits.report import anatomy, charts, portraits
+from fairbits.report.computing import evaluator_of
+from fairbits.report.drawing import Picture
+from fairbits.report.people import axes_of, portrait_of
+from fairbits.report.record import Axes, Debugged, Portrait, Repaired
+from fairbits.report.searching import searched_of, summary_of_run
+from fairbits.report.stages import debugged_of, repaired_of
+from fairbits.store import Case, Run
+
+if TYPE_CHECKING:
+    from fairbits.domain.attribute import Codes
+
+#: What knows the model that the twins of a person are scored with.
+Source = Run | Measurement | Evaluator
+
+
+def twins(case: Case | Person | dict[str, str], source: Source) -> Picture:
+    """The scores of all twins of one person: a heat map for two or three protected attributes, else a line.
+
+    ``case`` is one of ``run.worst()``, one of ``measurement.worst()``, or a person as names and labels.
+    """
+    evaluator = _evaluator(source)
+    person = portrait_of(evaluator, _codes(case, evaluator))
+    axes = axes_of(evaluator)
+    return portraits.heat_map(person, axes) or portraits.line(person, axes) or portraits.staircase(person, axes)
+
+
+def steps(case: Case | Person | dict[str, str], source: Source) -> Picture:
+    """The scores of all twins of one person from the lowest to the highest, with the ε-classes as bands."""
+    evaluator = _evaluator(source)
+    return portraits.staircase(portrait_of(evaluator, _codes(case, evaluator)), axes_of(evaluator))
+
+
+def severity(of: Run | Measurement) -> Picture:
+    """How many people at each k: the cases of a run, or the rows of a measurement."""
+    if isinstance(of, Measurement):
+        return charts.severity([(k, people, None) for k, people in of.histogram().items()], "rows")
+    return charts.severity(_filled(searched_of(of, summary_of_run(of)).histogram, of), "cases")
+
+
+def progress(run: Run) -> Picture:
+    """The largest k and the number of cases over the seconds of a search."""
+    return charts.progress(_filled(searched_of(run, summary_of_run(run)).progress, run))
+
+
+def stakes(of: Run | Measurement) -> Picture:
+    """Per protected value: how often it gets the lowest and the highest score of its twins."""
+    values = of.stakes() if isinstance(of, Measurement) else searched_of(of, summary_of_run(of)).stakes
+    made = charts.stakes(values)
+    if made is None:
+        raise OptionError(f"{len(values)} protected values cannot be drawn, or nobody has more than one class.")
+    return made
+
+
+def shapley(run: Run) -> Picture:
+    """Which protected attributes the bits come from."""
+    return charts.shapley(_filled(_debugged(run).shares, run))
+
+
+def network(run: Run) -> Picture:
+    """The network as layers, with the neurons of the suspect layer."""
+    found = _debugged(run)
+    _filled(found.layers, run)
+    return anatomy.network(found)[0]
+
+
+def pareto(of: Run | RepairResult) -> Picture:
+    """Accuracy against mean k of all repairs, on held-out evidence."""
+    if isinstance(of, RepairResult):
+        if not of.files:
+            raise OptionError("this result was not written to a run; draw the run instead.")
+        return charts.pareto(_repaired(of.files[0].parent))
+    return charts.pareto(_repaired(of.folder))
+
+
+def _evaluator(source: Source) -> Evaluator:
+    if isinstance(source, Evaluator):
+        return source
+    if isinstance(source, Measurement):
+        return source.evaluator
+    return _of_run(str(source.folder))
+
+
+@cache
+def _of_run(folder: str) -> Evaluator:
+    """Loading a subject takes longer than a picture: it is done once a run."""
+    run = Run.open(folder)
+    return evaluator_of(run, subject_of(run))
+
+
+def _codes(case: Any, evaluator: Evaluator) -> Codes:
+    """Codes of a person; protected values do not matter, so they may be missing."""
+    schema = evaluator.schema
+    person = dict(case if isinstance(case, dict) else case.attributes)
+    for i in schema.protected_columns:
+        attribute = schema.attributes[i]
+        person.setdefault(attribute.name, attribute.read(attribute.low))
+    return np.atleast_2d(schema.codes_of(person))
+
+
+def _debugged(run: Run) -> Debugged:
+    found = debugged_of(run.folder)
+    if found is None:
+        raise OptionError(f"the run in {str(run.folder)!r} was not debugged; do so with: fairbits debug {run.folder}")
+    return found
+
+
+def _repaired(folder: Path) -> Repaired:
+    found = repaired_of(folder)
+    if found is None:
+        raise OptionError(f"the run in {str(folder)!r} was not repaired; do so with: fairbits repair {folder}")
+    return found
+
+
+def _filled(values: Any, run: Run) -> Any:
+    if not values:
+        raise OptionError(f"the run in {str(run.folder)!r} has nothing to draw here.")
+    return values
+
+
+__all__ = [
+    "Axes",
+    "Picture",
+    "Portrait",
+    "network",
+    "pareto",
+    "progress",
+    "severity",
+    "shapley",
+    "stakes",
+    "steps",
+    "twins",
+]

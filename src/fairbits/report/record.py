@@ -1,0 +1,272 @@
+"""What a report says: one typed record, computed once. HTML, Markdown and JSON are three faces of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairbits.measure import Estimate, Stake
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What was examined."""
+
+    subject: str
+    protected: tuple[str, ...]
+    sizes: tuple[int, ...]  # values of each protected attribute
+    m: int
+    bits_limit: float
+    epsilon: float
+    partition: str
+    rows: int
+    domain: float  # how many different people the free attributes allow; infinite where one is real
+    target: str | None
+    favourable: str | None
+    regression: bool
+    model: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remaking:
+    """How to get the same figures again."""
+
+    commands: tuple[str, ...]
+    seed: int
+    fingerprint: str
+    versions: Mapping[str, str]
+    created: str
+    status: str
+    budget: str
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The largest k among people this close to the table."""
+
+    people: str
+    k: int | None
+    bits: float | None
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the rows of the table experience. ``figures`` are those of ``fairbits measure``, under the same names."""
+
+    rows: int
+    rows_total: int
+    figures: Mapping[str, Any]
+    flip_rate: Estimate | None
+    split_rate: Estimate
+    k_mean: Estimate
+    histogram: tuple[tuple[int, int], ...]
+    stakes: tuple[Stake, ...]
+    bound_bits: float
+    bound_rate: float
+    bound_credibility: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows were examined, so that the figures are exact."""
+        return self.rows == self.rows_total
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The search so far, at one moment."""
+
+    seconds: float
+    cases: int
+    id_cases: int
+    k_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What the search found. ``figures`` are those of its summary."""
+
+    figures: Mapping[str, Any]
+    histogram: tuple[tuple[int, int, int], ...]  # k, cases, of them with a flipped decision
+    progress: tuple[Moment, ...]
+    stakes: tuple[Stake, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """One person: who they are, and the scores of all their twins."""
+
+    rank: int
+    real: bool  # a row of the table
+    place: str
+    k: int
+    q_inf: float
+    q_1: float
+    low: float
+    high: float
+    worst: str
+    best: str
+    favourable: int  # twins with a favourable decision
+    flips: bool
+    attributes: Mapping[str, str]  # those that are not protected
+    scores: tuple[float, ...]
+    classes: tuple[int, ...]  # the ε-class of every score, from 0 at the lowest
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The protected attributes and their values, in the order of the scores (the last one changes fastest)."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    threshold: float | None  # scores from here on are favourable decisions; None for a regression
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer as debugging saw it; layer 0 is the protected input."""
+
+    layer: int
+    width: int
+    delta: float
+    rho: float | None
+    votes: int
+    suspect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Neuron:
+    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed."""
+
+    layer: int
+    neuron: int
+    acd: float | None
+    hold: float | None
+    statistic: str | None
+    accuracy: float | None
+    k_mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Bits of one protected attribute: alone, and its Shapley share."""
+
+    attribute: str
+    alone: float
+    shapley: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Bits when just these attributes vary."""
+
+    attributes: tuple[str, ...]
+    q_inf: float
+    q_1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One piece of evidence on the origin, and where it points."""
+
+    name: str
+    points_to: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Debugged:
+    """Where the bits come from. ``document`` is debug.json."""
+
+    samples: int
+    samples_worst: int
+    k_mean: float
+    accuracy: float | None
+    suspect: int | None
+    layers: tuple[Layer, ...]
+    neurons: tuple[Neuron, ...]
+    shares: tuple[Share, ...]
+    together: tuple[Together, ...]
+    q_inf: float | None
+    verdict: str
+    evidence: tuple[Pointer, ...]
+    notes: tuple[str, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """One repair on held-out evidence."""
+
+    name: str
+    words: str
+    accuracy: float
+    k_mean: float
+    id_rate: float | None
+    within_budget: bool
+    yardstick: bool
+    on_front: bool
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One figure before and after the chosen repair."""
+
+    name: str
+    before: float | None
+    after: float | None
+    kind: str  # "share", "number" or "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Differences between groups of people before and after: largest rate minus smallest."""
+
+    attributes: tuple[str, ...]
+    selection: tuple[float | None, float | None]
+    equal_opportunity: tuple[float | None, float | None]
+    average_odds: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What repairs cost and buy. ``document`` is repair.json."""
+
+    chosen: str
+    words: str
+    max_accuracy_loss: float
+    accuracy_before: float
+    k_mean_before: float
+    held_out_cases: int
+    held_out_rows: int
+    rows_unseen: bool
+    repairs: tuple[Mend, ...]
+    changes: tuple[Change, ...]
+    groups: tuple[Group, ...]
+    files: tuple[str, ...]
+    warnings: tuple[str, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """Everything that a report says. A stage that was not run is None."""
+
+    about: About
+    bits: float
+    sentence: str
+    examined: tuple[str, ...]
+    not_examined: tuple[str, ...]
+    near: tuple[Near, ...]
+    measured: Measured
+    searched: Searched
+    axes: Axes
+    people: tuple[Portrait, ...]
+    debugged: Debugged | None
+    repaired: Repaired | None
+    remaking: Remaking
+    warnings: tuple[str, ...]

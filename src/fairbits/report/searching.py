@@ -1,0 +1,105 @@
+"""What the search found, from aggregates over its cases: as many as there are, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairbits.domain import Twins
+from fairbits.measure import Stake
+from fairbits.report.record import Moment, Near, Searched
+from fairbits.store import Run
+
+#: Points of the curve over time.
+MOMENTS = 120
+_NEAR = {
+    "k_max_on_data": "real rows",
+    "k_max_within_1": "1 attribute away",
+    "k_max_within_2": "2 attributes away",
+    "k_max_within_3": "3 attributes away",
+    "k_max": "anywhere",
+}
+_HISTOGRAM = "SELECT k, count(*) AS cases, count(*) FILTER (flips) AS ids FROM cases GROUP BY k ORDER BY k"
+
+
+def searched_of(run: Run, summary: dict[str, Any]) -> Searched:
+    """The record of a run's cases."""
+    groups = run.query(_HISTOGRAM).to_pylist()
+    return Searched(
+        figures=summary,
+        histogram=tuple((group["k"], group["cases"], group["ids"]) for group in groups),
+        progress=_progress(run),
+        stakes=_stakes(run),
+    )
+
+
+def summary_of_run(run: Run) -> dict[str, Any]:
+    """The summary that the search wrote; for a run that has not ended, what follows from its cases."""
+    if run.summary is not None:
+        return dict(run.summary)
+    state = run.checkpoint or {}
+    tally = state.get("tally", {})
+    names = ("subject", "strategy", "partition", "epsilon", "seed", "within")
+    return {
+        **{name: run.manifest.get(name) for name in names},
+        "m": run.twins.m,
+        "seconds": state.get("seconds"),
+        "evaluations": tally.get("evaluations"),
+        "queries": tally.get("queries"),
+        "seeds": tally.get("seeds"),
+        **run.figures(),
+        "exact": [],
+    }
+
+
+def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool) -> tuple[Near, ...]:
+    """The largest k by how real the person is, with what the measurement of the rows adds."""
+    from math import log2
+
+    found = []
+    for key, people in _NEAR.items():
+        k = max(summary.get(key) or 0, rows_k_max)
+        exact = key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact)
+        found.append(Near(people, k or None, log2(k) if k else None, exact))
+    return tuple(found)
+
+
+def _progress(run: Run) -> tuple[Moment, ...]:
+    """The largest k and the number of cases over time."""
+    last = run.query("SELECT max(seconds)::DOUBLE AS seconds FROM cases")["seconds"][0].as_py()
+    if not last:
+        return ()
+    bucket = f"least(floor(seconds / {last!r} * {MOMENTS}), {MOMENTS - 1})::INTEGER"
+    groups = run.query(
+        f"SELECT {bucket} AS bucket, count(*) AS found, count(*) FILTER (flips) AS ids, max(k) AS most "  # noqa: S608
+        "FROM cases GROUP BY 1 ORDER BY 1"
+    ).to_pylist()
+    cases = ids = most = 0
+    moments = [Moment(0.0, 0, 0, 0)]
+    for group in groups:
+        cases, ids, most = cases + group["found"], ids + group["ids"], max(most, group["most"])
+        moments.append(Moment((group["bucket"] + 1) * last / MOMENTS, cases, ids, most))
+    return tuple(moments)
+
+
+def _stakes(run: Run) -> tuple[Stake, ...]:
+    """Per protected value, among the cases with more than one class: how often lowest, how often highest."""
+    shares = {name: _twin_shares(run, name) for name in ("low_twin", "high_twin")}
+    return stakes_of(run.twins, shares["low_twin"], shares["high_twin"])
+
+
+def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float]) -> tuple[Stake, ...]:
+    """Shares per twin, added up per protected value."""
+    found = []
+    for position, column in enumerate(twins.columns):
+        attribute = twins.schema.attributes[column]
+        for code in attribute.values():
+            here = (twins.values[:, position] == code).nonzero()[0].tolist()
+            low, high = (sum(shares.get(twin, 0.0) for twin in here) for shares in (lowest, highest))
+            found.append(Stake(attribute.name, attribute.read(code), low, high))
+    return tuple(found)
+
+
+def _twin_shares(run: Run, name: str) -> dict[int, float]:
+    groups = run.query(f"SELECT {name} AS twin, count(*) AS found FROM cases WHERE k > 1 GROUP BY 1").to_pylist()  # noqa: S608
+    total = sum(group["found"] for group in groups) or 1
+    return {group["twin"]: group["found"] / total for group in groups}

@@ -1,0 +1,157 @@
+"""The sentences of a report, and how it writes numbers."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairbits.domain.words import joined, shortened
+from fairbits.report.record import About, Measured, Searched
+
+DOI = "10.1109/ICSE48619.2023.00136"
+CITATION = (
+    "Verya Monjezi, Ashutosh Trivedi, Gang Tan, Saeid Tizpaz-Niari: Information-Theoretic Testing and Debugging of "
+    "Fairness Defects in Deep Neural Networks. ICSE 2023."
+)
+LIMITS = (
+    "Twins are the same person with other protected values. Some of them may be people who could not exist; the "
+    "further a person is from a real row, the likelier that is.",
+    "A search finds what it finds: its largest k is a lower bound. Only figures called exact rest on everybody they "
+    "speak of.",
+    "Bits count the direct use of protected attributes. A decision that uses none of them may still use attributes "
+    "that stand in for them (proxies).",
+    "Scores closer than ε count as the same. A smaller ε gives more classes, a larger one fewer; compare figures only "
+    "at the same ε and partition.",
+    "Intervals say how much a figure would move with other rows drawn like these. They do not cover a table that "
+    "misses some people altogether.",
+    "Equal scores for all twins do not make a decision right, lawful or just; they say that these attributes did not "
+    "move it.",
+)
+
+
+def sentence(about: About, bits: float) -> str:
+    """The report in one sentence."""
+    names = joined([shortened(name, 60) for name in about.protected])
+    if bits == 0:
+        return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
+    return f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+
+
+def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
+    """What the figures rest on."""
+    sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
+    rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
+    found = [
+        f"Examined: {rows} rows of the table, each under all {about.m:,} combinations of protected values ({sizes})."
+    ]
+    figures = searched.figures
+    if figures.get("strategy") != "exhaustive":
+        asked, seconds = figures.get("evaluations"), figures.get("seconds")
+        how = f"strategy {figures['strategy']}, seed {figures['seed']}" + (f", {seconds:.0f} s" if seconds else "")
+        within = f" within {figures['within']} changed attributes of a real row" if figures.get("within") else ""
+        found.append(f"Searched: {number(asked)} people{within} ({how}); {figures['cases']:,} distinct ones were kept.")
+    elif figures.get("exact"):
+        found.append(f"Enumerated: {figures['cases']:,} distinct people on or next to the rows of the table.")
+    return tuple(found)
+
+
+def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
+    """What the figures say nothing about."""
+    asked = searched.figures.get("evaluations") or 0
+    everybody = "" if math.isinf(about.domain) else f" (the domain has about {power(about.domain)} different people)"
+    left = f"Not examined: people that the search did not reach{everybody}"
+    if asked >= about.domain:
+        left = "Not examined: values outside the stated domains"
+    return (f"{left}; attributes that stand in for protected ones; whether the labels are right.",)
+
+
+def search_facts(searched: Searched) -> list[tuple[str, str]]:
+    """What the search did, in pairs of name and value."""
+    figures = searched.figures
+
+    def seconds(name: str) -> str:
+        return "–" if figures.get(name) is None else f"{figures[name]:.2f} s"
+
+    return [
+        ("strategy", str(figures.get("strategy"))),
+        ("people asked about", number(figures.get("evaluations"))),
+        ("scores computed", number(figures.get("queries"))),
+        ("distinct cases kept", number(figures["cases"])),
+        ("cases whose decision flips", number(figures["id_cases"])),
+        (
+            "mean k where seeds began, ended",
+            f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
+        ),
+        ("until the first flip", seconds("seconds_to_first_id")),
+        ("until 1,000 flips", seconds("seconds_to_1000_id")),
+    ]
+
+
+def commands(
+    manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any] | None]
+) -> tuple[str, ...]:
+    """What to type to get the same cases and figures: by evaluations, because seconds depend on the machine."""
+    source = manifest.get("source") or manifest["subject"]
+    name = shlex.quote(shortened(Path(str(source)).name, 100))
+    words = ["fairbits search", name]
+    if manifest["strategy"] == "exhaustive":
+        words.append("--on-data" if manifest["options"].get("distance") == 0 else "--exhaustive 1")
+    else:
+        words.append(f"--strategy {manifest['strategy']}")
+        if summary.get("evaluations"):
+            words.append(f"--evaluations {summary['evaluations']}")
+        words += [f"--option {shlex.quote(f'{key}={value}')}" for key, value in manifest["options"].items()]
+    words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']:g} --partition {manifest['partition']}")
+    if manifest.get("within") is not None:
+        words.append(f"--within {manifest['within']}")
+    words.append(f"--protected {shlex.quote(','.join(shortened(p, 60) for p in manifest['protected']))} --out again")
+    found = [" ".join(words)]
+    for stage, document in stages.items():
+        if document is not None:
+            extra = f" --samples {document['samples']}" if stage == "debug" else ""
+            found.append(f"fairbits {stage} again --seed {document['seed']}{extra}")
+    return (*found, "fairbits report again")
+
+
+def budget(limits: Mapping[str, Any]) -> str:
+    """A budget in words."""
+    units = {"seconds": "s", "evaluations": "people asked", "cases": "cases"}
+    parts = [f"{limits[name]:,.15g} {unit}" for name, unit in units.items() if limits.get(name) is not None]
+    return "none" if limits.get("seconds") == 1e9 else " or ".join(parts) or "none"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands set apart; a dash for nothing."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def power(value: float) -> str:
+    """A very large number as a power of ten.
+
+    >>> power(1.34e14), power(5400)
+    ('1.3 × 10¹⁴', '5,400')
+    """
+    if value < 1e6:
+        return number(value)
+    digits, exponent = f"{value:.1e}".split("e+")
+    return f"{digits} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a percentage."""
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A number that shows its sign."""
+    return "–" if value is None else f"{value:+,.{digits}f}".replace("-", "−")
+
+
+def by_kind(value: float | None, kind: str) -> str:
+    """A figure in the way of its kind."""
+    if kind == "share":
+        return percent(value)
+    return number(value, 0 if kind == "whole" else 2)

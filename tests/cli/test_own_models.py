@@ -1,0 +1,155 @@
+"""Own models through `fairbits measure` and `fairbits search`, as a person would use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomlkit
+
+from fairbits.cli import main
+from fairbits.domain.toml import document_of_schema
+
+from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
+
+pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+def fairbits(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairbits", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Writes a subject whose [model] section is as given; the table lies beside it."""
+    frame, _, target = table(120)
+    frame.assign(hired=target).to_csv(tmp_path / "table.csv", index=False)
+
+    def subject(**model: object) -> Path:
+        document = document_of_schema(SCHEMA)
+        document["table"].add("path", "table.csv")
+        document.add("model", model)
+        (tmp_path / "subject.toml").write_text(tomlkit.dumps(document))
+        return tmp_path
+
+    return subject
+
+
+def pipeline(final) -> object:
+    from sklearn.pipeline import make_pipeline
+
+    frame, _, target = table(120)
+    return fit(make_pipeline(preprocessing(), final), frame, target)
+
+
+def test_a_scikit_learn_pipeline_from_its_file(write) -> None:
+    skops = pytest.importorskip("skops.io", reason="the sklearn extra is not installed")
+    folder = write(path="model.skops")
+    skops.dump(pipeline(perceptron()), folder / "model.skops")
+    done = fairbits("measure", "subject.toml", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["m"], found["notes"]) == (120, 6, [])
+    assert found["k_max"] > 1
+
+
+def test_a_pickle_runs_only_when_trusted(write) -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    folder = write(path="model.pkl")
+    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(RandomForestClassifier(5, random_state=0))))
+    done = fairbits("measure", "subject.toml", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a pickle, which runs code when it is opened" in done.stderr
+    done = fairbits("measure", "subject.toml", "--trust-pickle", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    limits = ("--evaluations", "300", "--strategy", "random", "--json")
+    refused = fairbits("search", "subject.toml", *limits, cwd=folder)
+    assert refused.returncode == 2
+    searched = fairbits("search", "subject.toml", "--trust-pickle", *limits, cwd=folder)
+    assert searched.returncode == 0, searched.stderr
+    assert json.loads(searched.stdout)["evaluations"] == 300
+
+
+def test_a_function_of_one_s_own(write) -> None:
+    folder = write(path="my_rule:decide")
+    (folder / "my_rule.py").write_text(
+        "def decide(frame):\n    return 0.2 + 0.5 * (frame['sex'] == 'Male') * (frame['income'] > 1)\n"
+    )
+    done = fairbits("measure", "subject.toml", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["k_max"] == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3)"),
+        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
+        ({"path": "rules:crash"}, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
+        ({"path": "rules:short"}, "asked about 720 rows and answered with an array of shape (3,)"),
+        ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
+        ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
+        ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
+        ({"path": "gone.onnx"}, "does not exist"),
+        ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; it has: path,"),
+        ({"path": "rules:nan", "batch": 0}, "[model] is wrong: the model's batch is 0"),
+        ({"path": "rules:nan", "eats": "grass"}, "the model's eats is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "columns": ["agee"]}, "Did you mean 'age'"),
+        ({"path": "rules:nan", "trust_pickle": True}, "unknown key 'trust_pickle'"),
+    ],
+)
+def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch, capsys) -> None:
+    """In this process: the sentence and the code come from `main` either way."""
+    folder = write(**model)
+    (folder / "model.bin").write_bytes(b"x")
+    (folder / "rules.py").write_text(
+        "import numpy as np\n"
+        "def nan(frame):\n    return np.where(np.arange(len(frame)) == 13, np.nan, 0.5)\n"
+        "def logit(frame):\n    return np.full(len(frame), 7.0)\n"
+        "def crash(frame):\n    raise KeyError('height')\n"
+        "def short(frame):\n    return [1, 2, 3]\n"
+    )
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["fairbits", "measure", "subject.toml"])
+    monkeypatch.delitem(sys.modules, "rules", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert complaint in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_an_endpoint(write) -> None:
+    pytest.importorskip("httpx", reason="the http extra is not installed")
+    from ..models.test_http import Server
+
+    server = Server()
+    try:
+        folder = write(path=server.url, authorization_env="TOKEN", retries=1, wait=0.01)
+        done = fairbits("measure", "subject.toml", "--json", cwd=folder, **{"TOKEN": "Bearer x"})
+        assert done.returncode == 0, done.stderr
+        assert np.isfinite(json.loads(done.stdout)["k_mean"])
+        assert server.headers[0]["Authorization"] == "Bearer x"
+        server.behaviour = lambda rows, n: (200, b"oops")
+        done = fairbits("measure", "subject.toml", cwd=folder, **{"TOKEN": "Bearer x"})
+        assert done.returncode == 2
+        assert "answered 'oops', where" in done.stderr
+    finally:
+        server.http.shutdown()
+        server.http.server_close()

@@ -1,0 +1,221 @@
+"""From a run to a repaired file: what is chosen, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairbits import Audit, Network, Table, load_model, load_subject
+from fairbits.audit.repairing import repair
+from fairbits.data import make_subject
+from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError
+from fairbits.measure import Evaluator
+from fairbits.models import onnx
+from fairbits.repair import Repair, repair_run
+from fairbits.repair import retraining as retraining_module
+from fairbits.repair.exporting import check_same, export
+from fairbits.repair.judging import cost
+from fairbits.repair.repairing import _chosen
+from fairbits.search import Budget
+from fairbits.store import Run, RunWriter
+from tests.conftest import random_network
+from tests.repair.conftest import CARRIER, SCHEMA, people, searched, wired, write_subject
+from tests.store.conftest import MANIFEST
+
+FIXED = ["repair", "neurons", "accuracy_before", "accuracy_after", "k_mean_before", "k_mean_after"]
+FIXED += ["id_rate_before", "id_rate_after", "held_out"]
+
+
+@pytest.fixture(autouse=True)
+def _short_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retraining_module, "UPDATES", 150)
+
+
+def test_one_neuron_is_enough(run: Run) -> None:
+    result = repair(run, attack_budget=Budget(evaluations=1000), retrain=False, threads=1)
+    chosen = result.chosen
+    assert [(do.layer, do.neuron) for do in chosen.neurons] == [CARRIER]
+    assert (chosen.held_out.k_mean, chosen.held_out.k_max, chosen.held_out.id_rate_rows) == (1, 1, 0)
+    assert chosen.held_out.accuracy == result.before_held_out.accuracy == 1
+    assert result.before_held_out.k_mean > 1.3
+    assert result.attack_before is not None
+    assert result.attack_after is not None
+    assert result.attack_before.k_max == 3
+    assert result.attack_after.k_max == 1
+    assert result.attack_after.seed != run.manifest["seed"]
+    assert not result.evidence.rows_unseen_by_model
+    assert any("set aside" in note for note in result.evidence.notes)
+    assert result["blind"].held_out.k_max == 1
+    assert result["blind"].yardstick
+
+
+def test_what_is_written(run: Run) -> None:
+    result = repair_run(run, threads=1)
+    table = pq.read_table(run.folder / "repairs.parquet")
+    assert table.column_names[: len(FIXED)] == FIXED
+    assert table.num_rows == 2 * len(result.repairs)
+    rows = [row for row in table.to_pylist() if row["chosen"] and row["held_out"]]
+    assert [row["repair"] for row in rows] == [result.chosen.name]
+    assert rows[0]["k_mean_after"] == result.chosen.held_out.k_mean
+    document = json.loads((run.folder / "repair.json").read_text())
+    assert document["chosen"] == result.chosen.name
+    assert document["about_blinding"].startswith("Blinding ends the direct use")
+    assert {"retrain", "consistent", "blind+retrain"} <= set(result.names)
+    assert result["blind+retrain"].held_out.k_max == 1
+    assert [path.name for path in result.files] == ["repaired.npz", "repaired.onnx"]
+    subject = load_subject(run.manifest["source"])
+    for path in result.files:
+        network = load_model(path)
+        assert Evaluator(network, SCHEMA, threads=1).evaluate(subject.table.codes).k.max() == 1
+    # The folder is still a run, and --force may still replace it.
+    assert Run.open(run.folder).status == "finished"
+    RunWriter.create(run.folder, MANIFEST, SCHEMA, force=True).finish("finished", {})
+
+
+def test_the_same_seed_gives_the_same_repair(tmp_path: Path) -> None:
+    subject = load_subject(write_subject(tmp_path / "subject"))
+    results = []
+    for threads in (1, 2):
+        run = searched(subject, tmp_path / f"run{threads}")
+        results.append(repair_run(run, seed=3, threads=threads))
+    one, two = results
+    assert one.names == two.names
+    assert one.chosen.name == two.chosen.name
+    for a, b in zip(one.repairs, two.repairs, strict=True):
+        assert (a.neurons, a.plan, a.held_out) == (b.neurons, b.plan, b.held_out)
+        assert all(np.array_equal(v, w) for v, w in zip(a.network.weights, b.network.weights, strict=True))
+
+
+def test_the_suspect_layer_of_debugging(run: Run) -> None:
+    # As `fairbits debug` counts: 0 is the protected input, 1 the first layer, and the last decides.
+    rows = [{"layer": layer, "rho": 1.0, "votes": votes} for layer, votes in ((0, 0), (1, 3), (2, 9))]
+    pq.write_table(pa.Table.from_pylist(rows), run.folder / "layers.parquet")
+    result = repair_run(run, retrain=False, threads=1)
+    assert [(do.layer, do.neuron) for do in result["deactivate-suspect"].neurons] == [CARRIER]
+
+
+def test_from_python(tmp_path: Path) -> None:
+    audit = Audit(wired(), people(), SCHEMA)
+    run = searched(audit.subject, tmp_path / "run")
+    result = audit.repair(run, attack_budget=Budget(evaluations=200), retrain=False, threads=1)
+    assert result.chosen.held_out.k_max == 1
+    assert result.attack_after is not None
+
+
+def test_onnx_comes_back_as_onnx(tmp_path: Path) -> None:
+    run = searched(load_subject(write_subject(tmp_path / "subject", ending=".onnx")), tmp_path / "run")
+    result = repair_run(run, choose="blind", retrain=False, threads=1)
+    assert result.chosen.name == "blind"
+    assert [path.name for path in result.files] == ["repaired.onnx"]
+    assert any("proxies" in warning for warning in result.warnings)
+
+
+def test_without_onnx_it_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    def missing() -> None:
+        raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files")
+
+    monkeypatch.setattr(onnx, "_onnx", missing)
+    network = random_network(rng, [3, 4, 2])
+    (tmp_path / "repaired.onnx").write_bytes(b"of an earlier repair")
+    files, warnings = export(network, tmp_path, ".npz", rng.normal(size=(20, 3)).astype(np.float32))
+    assert [path.name for path in files] == ["repaired.npz"]
+    assert "pip install 'fairbits[onnx]'" in warnings[0]
+    assert not (tmp_path / "repaired.onnx").exists()
+
+
+def test_a_file_that_comes_back_different_is_refused(rng: np.random.Generator) -> None:
+    network, inputs = random_network(rng, [3, 4, 2]), rng.normal(size=(20, 3)).astype(np.float32)
+    with pytest.raises(FairbitsError, match=r"layers \(3, 5, 2\) in place of \(3, 4, 2\)"):
+        check_same(network, random_network(rng, [3, 5, 2]), inputs, "x.npz")
+    with pytest.raises(FairbitsError, match="scores that differ by"):
+        check_same(network, random_network(rng, [3, 4, 2]), inputs, "x.npz")
+
+
+def test_rows_that_the_model_never_saw(tmp_path: Path) -> None:
+    table = people()
+    held_out = np.arange(len(table)) % 4 == 0
+    subject = make_subject("wired", wired(), SCHEMA, replace(table, held_out=held_out))
+    result = repair_run(searched(subject, tmp_path / "run"), subject=subject, retrain=False, threads=1)
+    assert result.evidence.rows_unseen_by_model
+    assert (result.evidence.held_out_rows, result.evidence.plan_rows) == (100, 300)
+
+
+def test_a_regression(tmp_path: Path) -> None:
+    schema = replace(SCHEMA, classes=(), favourable=None)
+    first = wired()
+    network = Network.build(
+        (*first.weights[:1], first.weights[1][:, 1:]), (first.biases[0], first.biases[1][1:]), head="linear"
+    )
+    table = people()
+    subject = make_subject("pay", network, schema, Table(table.codes, table.codes[:, 0] - 4.5))
+    result = repair_run(searched(subject, tmp_path / "run"), subject=subject, threads=1)
+    assert result.chosen.held_out.k_mean < result.before_held_out.k_mean
+    assert result.chosen.held_out.id_rate is None
+    assert result.before_held_out.accuracy > 0.9
+    assert result.groups_before == ()
+
+
+class _BlackBox:
+    inputs = 3
+
+    def scores(self, inputs: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        return wired().scores(inputs)
+
+
+def test_refusals(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"budget is -0\.1; give the loss"):
+        repair_run(run, max_accuracy_loss=-0.1)
+    with pytest.raises(OptionError, match="seed is -1"):
+        repair_run(run, seed=-1)
+    with pytest.raises(OptionError, match=r"no repair 'blin' here.*Did you mean 'blind'"):
+        repair_run(run, choose="blin", retrain=False)
+    box = make_subject("box", _BlackBox(), SCHEMA, people())
+    with pytest.raises(CapabilityError, match="'_BlackBox' does not show; measure, search and cases work"):
+        repair_run(searched(box, tmp_path / "box", evaluations=50), subject=box)
+    with pytest.raises(OptionError, match="started from Python; hand over the subject"):
+        repair_run(tmp_path / "box")
+    nameless = make_subject("nameless", wired(), replace(SCHEMA, target=None), Table(people().codes))
+    with pytest.raises(TableError, match="no labels, so nobody can say"):
+        repair_run(searched(nameless, tmp_path / "nameless", evaluations=50), subject=nameless)
+    empty = RunWriter.create(tmp_path / "empty", run.manifest, SCHEMA)
+    empty.finish("finished", {})
+    with pytest.raises(OptionError, match="has no cases, so there is nothing to repair by"):
+        repair_run(tmp_path / "empty")
+    blind = make_subject("blind", wired().with_interventions([_do()]), SCHEMA, people())
+    with pytest.raises(OptionError, match="have k = 1, so there is nothing to lower"):
+        repair_run(searched(blind, tmp_path / "blind", evaluations=50), subject=blind)
+    random_network(np.random.default_rng(0), [3, 3, 2]).save(Path(run.manifest["source"]).parent / "model.npz")
+    with pytest.raises(OptionError, match="changed since the run in"):
+        repair_run(run)
+
+
+def test_a_budget_that_nothing_meets(run: Run) -> None:
+    result = repair_run(run, retrain=False, threads=1)
+
+    def costly(repair: Repair, loss: float) -> Repair:
+        return replace(repair, within_budget=False, plan=replace(repair.plan, accuracy=1 - loss, k_mean=1.1))
+
+    repairs = [costly(r, 0.05 if r.name == "shrink-90" else 0.25) for r in result.repairs]
+    with pytest.raises(OptionError, match=r"loss of 0\.01: the smallest is 0\.0500 \(shrink-90\); raise"):
+        _chosen(repairs, result.before_plan, 0.01, None)
+    assert _chosen(repairs, result.before_plan, 0.01, "blind").name == "blind"
+
+
+def test_deciding_for_the_majority_is_no_repair(run: Run) -> None:
+    before = repair_run(run, retrain=False, threads=1).before_plan
+    assert cost(before, replace(before, accuracy=before.accuracy - 0.01)) == pytest.approx(0.01)
+    worse = replace(before, accuracy=before.accuracy - 0.01, balanced_accuracy=before.balanced_accuracy - 0.3)
+    assert cost(before, worse) == pytest.approx(0.15)
+
+
+def _do():  # type: ignore[no-untyped-def]
+    from fairbits.models import Do
+
+    return Do(*CARRIER, 0.0)

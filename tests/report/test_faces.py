@@ -1,0 +1,198 @@
+"""One record, three faces: the same figures everywhere, sections only for stages that were run."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from fairbits import Attribute, Schema, Subject
+from fairbits.report import (
+    ReportData,
+    compute_report,
+    json_schema,
+    render_html,
+    render_markdown,
+    summary_of,
+    write_report,
+)
+from fairbits.report.html import sections
+from fairbits.store import Run
+
+from .conftest import build_subject, ordinary_schema, search
+
+ORDER = ["headline", "severity", "people", "drivers", "harmed", "network", "origin", "repairs", "again"]
+
+
+class Page(HTMLParser):
+    """Collects what the tests ask about."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def data(audited: Run, subject: Subject) -> ReportData:
+    return compute_report(audited, subject=subject, threads=1)
+
+
+@pytest.fixture(scope="module")
+def page(data: ReportData) -> str:
+    return render_html(data)
+
+
+def test_the_same_figures_on_every_face(data: ReportData, page: str) -> None:
+    document, summary = render_markdown(data), summary_of(data)
+    assert data.sentence in document
+    assert summary["report"]["sentence"] == data.sentence
+    assert f"{data.bits:.2f} of {data.about.bits_limit:.2f} bits" in page
+    rate = data.measured.flip_rate
+    assert rate is not None
+    for face in (page, document):
+        assert f"{100 * rate.value:.1f} %" in face
+        assert data.remaking.fingerprint in face
+        assert "10.1109/ICSE48619.2023.00136" in face
+    assert summary["measure"]["flip_rate"] == rate.value
+
+
+def test_sections_come_in_order(page: str) -> None:
+    assert re.findall(r'<section id="(\w+)"', page) == ORDER
+
+
+def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject) -> None:
+    data = compute_report(searched, subject=subject, threads=1)
+    assert data.debugged is None
+    assert data.repaired is None
+    assert sections(data) == ["headline", "severity", "people", "harmed", "again"]
+    assert re.findall(r'<section id="(\w+)"', render_html(data)) == sections(data)
+    assert "## Repairs" not in render_markdown(data)
+    summary = summary_of(data)
+    assert summary["debug"] is None
+    assert summary["repair"] is None
+    jsonschema.validate(summary, json_schema())
+
+
+def test_the_summary_keeps_the_names_of_the_search(data: ReportData, audited: Run) -> None:
+    summary = summary_of(data)
+    jsonschema.validate(summary, json_schema())
+    assert audited.summary is not None
+    assert {name: summary[name] for name in audited.summary} == audited.summary
+
+
+def test_the_schema_refuses_what_is_wrong(data: ReportData) -> None:
+    summary = summary_of(data)
+    summary["report"]["near"][0]["exact"] = "yes"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(summary, json_schema())
+
+
+def test_the_published_schema_is_the_one_in_the_package() -> None:
+    published = Path(__file__).resolve().parents[2] / "docs" / "summary.schema.json"
+    assert json.loads(published.read_text(encoding="utf-8")) == json_schema()
+
+
+def test_writing_twice_gives_the_same(audited: Run, subject: Subject, tmp_path: Path) -> None:
+    """The second report reads the measurement and the summary that the first one wrote."""
+    for folder in ("one", "two"):
+        write_report(compute_report(Run.open(audited.folder), subject=subject, threads=1), tmp_path / folder)
+    for name in ("report.html", "report.md", "summary.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    found = Page(page)
+    outside = [
+        attrs
+        for tag, attrs in found.tags
+        if any((attrs.get(n) or "").startswith(("http", "//")) for n in ("src", "href", "xlink:href", "srcset"))
+    ]
+    assert {attrs["href"] for attrs in outside} == {"https://doi.org/10.1109/ICSE48619.2023.00136"}
+    assert not found.all("link")
+    assert "@import" not in page
+    assert "url(http" not in page
+    assert "default-src 'none'" in page
+
+
+def test_the_page_is_accessible(page: str) -> None:
+    found = Page(page)
+    assert found.all("html")[0]["lang"] == "en"
+    for tag in ("header", "main", "nav", "footer", "h1"):
+        assert len(found.all(tag)) == 1, tag
+    assert all(attrs.get("scope") in ("row", "col") for attrs in found.all("th"))
+    pictures = found.all("svg")
+    assert len(pictures) > 10
+    ids = [attrs["id"] for _, attrs in found.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    for attrs in pictures:
+        assert attrs["role"] in ("img", "group")
+        assert set((attrs["aria-labelledby"] or "").split()) <= set(ids)
+    neurons = [attrs for attrs in found.all("g") if attrs.get("class") == "part"]
+    assert neurons
+    assert all(attrs["tabindex"] == "0" and "neuron" in (attrs["aria-label"] or "") for attrs in neurons)
+
+
+def test_no_word_that_promises_too_much(page: str, data: ReportData) -> None:
+    for face in (page, render_markdown(data)):
+        assert not re.search(r"\b(unbiased|debias\w*|fair model|is fair)\b", face, re.IGNORECASE)
+        assert "lower bound" in face
+
+
+def test_a_search_that_did_not_end(searched: Run, subject: Subject, tmp_path: Path) -> None:
+    """Killed: run.json says running, and there is no summary."""
+    import shutil
+
+    folder = tmp_path / "killed"
+    shutil.copytree(searched.folder, folder)
+    (folder / "summary.json").unlink(missing_ok=True)
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**record, "status": "running"}))
+    data = compute_report(Run.open(folder), subject=subject, threads=1)
+    assert "The search is running" in render_html(data)
+    jsonschema.validate(summary_of(data), json_schema())
+
+
+@pytest.mark.parametrize("protected", [["sex"], ["age", "sex", "job"], ["age", "sex", "job", "more"]])
+def test_one_two_three_and_four_protected_attributes(protected: list[str], tmp_path: Path) -> None:
+    schema = replace(
+        ordinary_schema(),
+        attributes=(*ordinary_schema().attributes, Attribute(name="more", kind="integer", low=0, high=2)),
+    ).with_protected(protected)
+    subject = build_subject(schema, "several", rows=60)
+    data = compute_report(search(subject, tmp_path / "run", evaluations=300), subject=subject, threads=1)
+    page = render_html(data)
+    assert ('id="pic-row-1-line-title"' in page) == (len(protected) == 1)
+    assert ('id="pic-row-1-map-title"' in page) == (len(protected) in (2, 3))
+    assert ('id="pic-row-1-steps-title"' in page) == (len(protected) > 1)
+
+
+def test_a_regression_has_no_decisions(tmp_path: Path) -> None:
+    from fairbits import Network, Table
+    from fairbits.data import make_subject
+
+    from ..conftest import random_network, random_people
+
+    schema = Schema(attributes=ordinary_schema().attributes, target="pay")
+    rng = np.random.default_rng(1)
+    network: Network = random_network(rng, [4, 6, 1], head="linear")
+    codes = random_people(rng, schema, 50)
+    subject = make_subject("pay", network, schema, Table(codes, rng.normal(size=50)))
+    data = compute_report(search(subject, tmp_path / "run", evaluations=300), subject=subject, threads=1)
+    page = render_html(data)
+    assert data.measured.flip_rate is None
+    assert "decision flips" not in page
+    assert "Rows with more than one class" in page
+    jsonschema.validate(summary_of(data), json_schema())

@@ -1,0 +1,63 @@
+"""Pictures as functions, and objects that show themselves in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fairbits
+from fairbits import Audit, FairbitsError, Subject, plot
+from fairbits.report.people import axes_of, portrait_of
+from fairbits.report.portraits import grid_of
+from fairbits.store import Run
+
+from .conftest import HOSTILE
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [plot.severity, plot.progress, plot.stakes, plot.shapley, plot.network, plot.pareto],
+    ids=lambda f: f.__name__,
+)
+def test_pictures_of_a_run(draw: Callable[[Run], Any], audited: Run) -> None:
+    assert "<svg" in draw(audited)._repr_svg_()
+
+
+def test_twins_of_a_case_a_row_and_somebody(searched: Run, subject: Subject) -> None:
+    found = Audit.of(subject).measure(threads=1)
+    for who in (found.worst(1)[0], searched.worst(1)[0], {"job": "Tech", "hours": "3"}):
+        assert "young" in plot.twins(who, found)._repr_svg_()
+        assert "by score" in plot.steps(who, found.evaluator)._repr_svg_()
+    assert "<svg" in plot.severity(found)._repr_svg_()
+
+
+def test_cells_stand_where_their_labels_say(subject: Subject) -> None:
+    """The score in a cell is the model's for that person: columns are the longer attribute, rows the shorter one."""
+    evaluator = Audit.of(subject).measure(threads=1).evaluator
+    person = portrait_of(evaluator, subject.table.codes[:1])
+    grid = grid_of(person, axes_of(evaluator))
+    assert grid is not None
+    assert grid.row == ("sex", ("Female", "Male"))
+    assert grid.column == ("age", ("young", "middle", "old"))
+    who = subject.schema.read(subject.table.codes[0]) | {"sex": "Male", "age": "middle"}
+    score = subject.model.scores(subject.encoding.encode(subject.schema.codes_of(who)[None, :]))[0]
+    assert grid.scores[0, 1, 1] == pytest.approx(float(score), abs=1e-5)
+
+
+def test_a_stage_that_is_missing_is_named(searched: Run) -> None:
+    with pytest.raises(FairbitsError, match="was not debugged"):
+        plot.network(searched)
+    with pytest.raises(FairbitsError, match="was not repaired"):
+        plot.pareto(searched)
+
+
+def test_objects_show_themselves(hostile: Run, hostile_subject: Subject, audited: Run, subject: Subject) -> None:
+    shown = [hostile._repr_html_(), Audit.of(hostile_subject).measure(threads=1)._repr_html_()]
+    shown.append(Audit.of(subject).debug(audited, samples=20, threads=1)._repr_html_())
+    for html in shown:
+        assert html.startswith("<table>")
+        assert HOSTILE[0] not in html
+        assert "\u202e" not in html
+    assert "plot" in dir(fairbits)
