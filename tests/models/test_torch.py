@@ -139,6 +139,23 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
     assert isinstance(load_model(tmp_path / "whole.pt", trust_pickle=True), Network)
 
 
+READY = sequential()
+
+
+def test_code_that_makes_the_model(rng) -> None:
+    from .zoo import THREE
+
+    model, encoding = load_with_encoding(f"{residual.__module__}:residual", THREE)
+    assert isinstance(model, TorchModel)
+    assert isinstance(load_model(f"{__name__}:READY", schema=SCHEMA), Network)  # a module that exists already
+    rows = encoding.encode(random_people(rng, SCHEMA, 5))
+    np.testing.assert_allclose(
+        model.scores(rows), TorchModel.of(residual(), THREE, ModelOptions()).with_favourable(2).scores(rows)
+    )
+    with pytest.raises(ModelError, match="predicts 3 classes, but target 'hired' is 2 classes"):
+        load_with_encoding(f"{residual.__module__}:residual", SCHEMA)
+
+
 def test_a_module_of_the_wrong_width_or_that_fails(rng) -> None:
     class Picky(nn.Module):
         def forward(self, x):

@@ -18,7 +18,7 @@ from fairbits.repair.candidates import candidates
 from fairbits.repair.evidence import Half
 from fairbits.repair.judging import Setting, front
 from fairbits.repair.neurons import Bench, held_sets, singles
-from fairbits.repair.retraining import majority_labels
+from fairbits.repair.retraining import favourable_share, majority_labels, recentred
 from tests.conftest import random_network, random_people
 from tests.repair.conftest import CARRIER, SCHEMA, people
 
@@ -132,6 +132,18 @@ def test_the_majority_of_twins(subject: Subject) -> None:
     for person, label in zip(codes, found, strict=True):
         votes = network.labels(subject.encoding.encode(twins.expand(person[None])[0]))
         assert label == np.bincount(votes, minlength=2).argmax()
+
+
+@pytest.mark.parametrize(("head", "outputs", "favourable"), [("softmax", 2, 1), ("softmax", 2, 0), ("sigmoid", 1, 0)])
+def test_as_many_decisions_as_before(head: str, outputs: int, favourable: int, rng: np.random.Generator) -> None:
+    network = random_network(rng, [4, 6, outputs], head=head, favourable=favourable)
+    inputs = rng.normal(size=(400, 4)).astype(np.float32)
+    moved = recentred(network, inputs, 0.3)
+    assert favourable_share(moved, inputs) == pytest.approx(0.3, abs=0.006)
+    assert moved.weights is network.weights
+    three = random_network(rng, [4, 6, 3])
+    assert favourable_share(three, inputs) is None
+    assert recentred(three, inputs, None) is three
 
 
 def test_the_front() -> None:

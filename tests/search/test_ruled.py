@@ -17,8 +17,8 @@ from fairbits.search.problem import Problem
 
 from ..conftest import random_network, random_people
 from .planted import planted_subject
+from .test_strategies import SMALL
 
-SMALL = {"dice": {"seeds": 20, "local_moves": 30}, "climb": {"seeds": 20, "generations": 60}}
 RULES = ("a + b <= 16", 'c = "x" -> a != 8', "age = 3 -> b < 7")
 
 

@@ -46,6 +46,7 @@ def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threa
         epsilon=manifest["epsilon"],
         partition=manifest["partition"],
         within=manifest.get("within"),
+        min_plausibility=manifest.get("min_plausibility"),
         threads=threads,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -31,6 +32,25 @@ def named_object(reference: str) -> Any:
             raise ModelError(f"{module_name!r} has no {path!r}; {choose_from(name, public)}")
         found = getattr(found, name)
     return found
+
+
+def named_model(reference: str) -> Any:
+    """What a reference names; a function or class that takes nothing makes the model, one that takes rows is it."""
+    found = named_object(reference)
+    if not (inspect.isroutine(found) or inspect.isclass(found)) or _takes_something(found):
+        return found
+    try:
+        return found()
+    except Exception as error:  # noqa: BLE001 - the user's own code
+        raise ModelError(f"{reference!r} failed to make a model: {reason(error)}") from None
+
+
+def _takes_something(found: Any) -> bool:
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):  # compiled code may not tell
+        return True
+    return any(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in parameters)
 
 
 def _module(name: str) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,20 @@ _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDrop
 
 def import_keras(purpose: str) -> Any:
     """Keras, or how to get it."""
+    _choose_backend()
     try:
         import keras
     except ImportError:
         raise MissingDependencyError("keras", "keras", purpose) from None
     return keras
+
+
+def _choose_backend() -> None:
+    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch."""
+    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    told = "KERAS_BACKEND" in os.environ or (home / "keras.json").exists() or "keras" in sys.modules
+    if not told and find_spec("tensorflow") is None and find_spec("torch") is not None:
+        os.environ["KERAS_BACKEND"] = "torch"
 
 
 def read_keras(path: str | Path) -> Any:

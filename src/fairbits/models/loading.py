@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.callables import is_reference, named_object
+from fairbits.models.callables import is_reference, named_model
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
@@ -50,7 +50,7 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
         return from_url(text, schema, options)
     file = Path(source)
     if isinstance(source, str) and is_reference(text) and not file.exists():
-        return adapt(named_object(text), schema, options)
+        return adapt(named_model(text), schema, options)
     return _reader(_checked(file))(file, schema, options)
 
 

@@ -75,7 +75,8 @@ def ablation(
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
     epsilon = default_epsilon(subject.schema, subject.table)
-    ruler = Evaluator(subject.model, subject.schema, subject.encoding, epsilon=epsilon, threads=settings.threads)
+    rows, threads = subject.table.codes, settings.threads
+    ruler = Evaluator(subject.model, subject.schema, subject.encoding, epsilon=epsilon, threads=threads, rows=rows)
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         run = search_subject(subject, settings, Path(place) / "run")
         summary = run.summary or {}

@@ -169,6 +169,7 @@ class Arena:
             epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
             partition=contest.partition,
             threads=contest.threads,
+            rows=subject.table.codes,
         )
         self.problem = Problem(self.evaluator, subject.table)
         self.diversity = Diversity(self.evaluator, self.problem)

@@ -26,12 +26,13 @@ class Diversity:
         from sklearn.tree import DecisionTreeClassifier
 
         self._problem = problem
-        self._categories = np.array([problem.schema.attributes[i].kind == "category" for i in problem.free])
-        self._width = np.where(problem.high > problem.low, problem.high - problem.low, 1.0)
+        attributes = [problem.schema.attributes[i] for i in problem.person]
+        self._categories = np.array([attribute.kind == "category" for attribute in attributes])
+        self._width = np.array([attribute.upper - attribute.low or 1.0 for attribute in attributes])
         own = evaluator.scores_at(problem.rows, evaluator.twins.index_of(problem.rows))
         cut = float(np.median(own)) if problem.schema.regression else THRESHOLD
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
-        self._tree = tree.fit(problem.rows[:, problem.free], own >= cut)
+        self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)
 
     @property
     def leaves(self) -> int:
@@ -46,7 +47,7 @@ class Diversity:
         table = run.cases(where=f"flips AND evaluation % {stride} = 0", labels=False)
         if table.num_rows == 0:  # a handful of cases may miss the beat
             table = run.cases(where="flips", top=SAMPLE, labels=False)
-        people = np.column_stack([table[i].to_numpy() for i in range(len(self._problem.free))]).astype(np.float64)
+        people = np.column_stack([table[i].to_numpy() for i in range(len(self._problem.person))]).astype(np.float64)
         order = np.argsort(table["evaluation"].to_numpy(), kind="stable")
         return {
             "diversity": self.spread(people[order]),

@@ -67,7 +67,7 @@ class Plan:
                 loaded = loaded.with_protected([protected])
             arena = Arena(loaded, self.contest)
             arena.entrants(self.strategies)
-            label = "-".join(filter(None, (self.question, subject, protected, "")))
+            label = "".join(f"{part}-" for part in (self.question, subject, protected) if part)
             for strategy in self.strategies:
                 runs = []
                 for repeat in range(self.contest.repeats):

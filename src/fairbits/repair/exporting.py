@@ -39,7 +39,10 @@ def export(
 
 def _written(network: Network, path: Path, inputs: npt.NDArray[np.float32]) -> bytes:
     network.save(path)
-    check_same(network, load_model(path), inputs, path.name)
+    found = load_model(path)
+    if not isinstance(found, Network):
+        raise FairbitsError(f"{path.name} came back as something else than a network; nothing was written.")
+    check_same(network, found, inputs, path.name)
     return path.read_bytes()
 
 

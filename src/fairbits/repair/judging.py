@@ -41,6 +41,7 @@ class Setting:
             epsilon=self.epsilon,
             partition=self.partition,
             threads=self.threads,
+            rows=self.subject.table.codes,
         )
 
 

@@ -1,6 +1,7 @@
 """Sets of neurons to hold: one at a time forward, useless ones dropped again, values refined at the end.
 
-Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then.
+Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then. It
+knows neither rules about twins nor vectors of scores: they count when the sets are judged, not while they are sought.
 """
 
 from __future__ import annotations

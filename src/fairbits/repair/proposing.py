@@ -100,19 +100,19 @@ class Planner:
         generators = [np.random.default_rng(child) for child in self.seed.spawn(4 + len(TRAINED_SHARES))]
         lessons = Retrainer(self.network, self.halves, self.setting, generators.pop())
         cases = "trained further with found cases, labelled by the majority of their twins"
-        alike = f"{cases}, and a penalty on differences between twins"
+        alike = "trained further with a penalty on differences between twins"
         self.watch("training with the found cases")
-        yield Proposal("retrain", cases, lessons(self.network, generators.pop()), retrained=True)
+        yield Proposal("retrain", cases, lessons.with_cases(self.network, generators.pop()), retrained=True)
         self.watch("training with a penalty on differences between twins")
-        network = lessons(self.network, generators.pop(), consistency=MILD)
+        network = lessons.consistent(self.network, generators.pop(), MILD)
         yield Proposal("consistent", alike, network, retrained=True)
         for share in TRAINED_SHARES:
-            network = lessons(self._at(share), generators.pop(), consistency=CONSISTENCY)
+            network = lessons.consistent(self._at(share), generators.pop(), CONSISTENCY)
             words = f"{_shrink_words(share)}; then {alike}"
             yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
         self.watch("training blind")
-        network = lessons(self._blind().network, generators.pop(), blind=True)
-        words = f"blind; then {cases}, protected inputs staying without weight"
+        network = lessons.blind(self._blind().network, generators.pop())
+        words = "blind; then trained further, protected inputs staying without weight"
         yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True, yardstick=True)
 
     def _at(self, share: float) -> Network:

@@ -1,9 +1,13 @@
-"""Repair by training: go on with the found cases, each labelled by the majority of its twins.
+"""Repair by training further on the rows of the table.
 
-With a weight on consistency, differences between the scores of twins are penalised as well (as in GRFT).
+Either with found cases among them, each labelled by the majority of its twins; or with a penalty on differences between
+the scores of twins, of rows and found cases alike (as in GRFT). Afterwards the last bias is moved until as many rows as
+before get the favourable decision: training further tends to give up on the rarer class.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,21 +39,30 @@ class Retrainer:
         self._twins = Twins(schema)
         self._protected = protected_inputs(schema, self._encoding)
         cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.plan.rows)))]
-        rows = self._encoding.encode(halves.plan.rows)
-        found = self._encoding.encode(self._as_anybody(cases, rng))
-        opinions = majority_labels(network, self._encoding, self._twins, cases)
-        self._inputs = np.concatenate([rows, found])
-        self._targets = np.concatenate([halves.plan.labels, opinions])
+        self._rows, self._labels = self._encoding.encode(halves.plan.rows), halves.plan.labels
+        self._cases = self._encoding.encode(self._as_anybody(cases, rng))
+        self._opinions = majority_labels(network, self._encoding, self._twins, cases)
         self._values = self._encoded_twins(halves.plan.rows[0])
-        self._paired = (rows, self._encoding.encode(halves.pool[:PAIRED_CASES]))
+        self._paired = (self._rows, self._encoding.encode(halves.pool[:PAIRED_CASES]))
+        self._share = favourable_share(network, self._rows)
 
-    def __call__(
-        self, network: Network, rng: np.random.Generator, *, consistency: float = 0.0, blind: bool = False
-    ) -> Network:
-        """The network, trained further; ``blind`` keeps the weights of protected inputs as they are."""
-        fitting = Fitting(updates=UPDATES, consistency=consistency)
-        frozen = self._protected if blind else ()
-        return refit(network, self._inputs, self._targets, rng, fitting=fitting, pairs=self._pairs, frozen=frozen)
+    def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows and cases."""
+        inputs = np.concatenate([self._rows, self._cases])
+        targets = np.concatenate([self._labels, self._opinions])
+        return recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)), self._rows, self._share)
+
+    def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
+        """The network, trained further on rows, while differences between twins are penalised."""
+        fitting = Fitting(UPDATES, consistency=weight)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
+        return recentred(trained, self._rows, self._share)
+
+    def blind(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows; the weights of protected inputs stay as they are."""
+        fitting = Fitting(UPDATES)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
+        return recentred(trained, self._rows, self._share)
 
     @property
     def _pairs(self) -> Pairs:
@@ -88,6 +101,24 @@ def majority_labels(network: Network, encoding: Encoding, twins: Twins, people: 
         votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
         found[rows] = votes.argmax(axis=1)
     return found
+
+
+def favourable_share(network: Network, inputs: Inputs) -> float | None:
+    """How many rows get the favourable decision; None where there are not exactly two."""
+    return float((network.labels(inputs) == network.favourable).mean()) if network.classes == 2 else None
+
+
+def recentred(network: Network, inputs: Inputs, share: float | None) -> Network:
+    """The network with its last bias moved so that this share of the rows gets the favourable decision."""
+    if share is None or not 0 < share < 1:
+        return network
+    logits = network.logits(inputs).astype(np.float64)
+    sign = 1 if network.favourable == 1 else -1
+    margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
+    shift = -float(np.quantile(margins, 1 - share))
+    bias = network.biases[-1].copy()
+    bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
+    return replace(network, biases=(*network.biases[:-1], bias))
 
 
 def _some(rows: Inputs, count: int, rng: np.random.Generator) -> Inputs:

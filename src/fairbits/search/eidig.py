@@ -87,7 +87,7 @@ def walk_from_start(
     successes: npt.NDArray[np.int64] = np.zeros(len(start), dtype=np.int64)
     for _ in range(steps):
         hopped = problem.step(current, draw(weights, rng), rng.choice([-1.0, 1.0], len(start)))
-        hopped = problem.limit(hopped, start.anchors, rng)
+        hopped = problem.limit(hopped, start.anchors, rng, current=current)
         found = oracle.ask(hopped, seeds=start.seeds, origin="local")
         hit = apart(oracle, found)
         current = np.where(hit[:, None], hopped, start.people)

@@ -67,7 +67,7 @@ class ExpGA(Strategy):
             anew = rng.random(genes.shape) < self.mutation
             children = people[parents]
             children[:, problem.free] = np.where(anew, problem.uniform(rng, count), genes)
-            people = problem.limit(children, anchors, rng)
+            people = problem.limit(children, anchors, rng, current=people[parents])
             hit = apart(oracle, oracle.ask(people, origin="local"))
 
 

@@ -65,7 +65,12 @@ class Grft(Strategy):
             if generation == self.generations or not barren.any():
                 break
             crowd = crowd.rows(barren)
-            people = self._children(problem, crowd.people, fitness(oracle.scores(crowd.people)), rng)
+            people = self._children(
+                problem,
+                crowd.people,
+                fitness(oracle.scores(crowd.people), oracle.evaluator.valid_twins(crowd.people)),
+                rng,
+            )
             people = problem.limit(people, crowd.anchors, rng)
         return Start(
             np.concatenate([part.people for part in found]),
@@ -94,12 +99,14 @@ def changed(problem: Problem, people: Codes, rng: np.random.Generator) -> Codes:
     return result
 
 
-def fitness(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Summed differences over all pairs of twins.
+def fitness(scores: npt.NDArray[np.float32], valid: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.float64]:
+    """Summed differences over all pairs of twins that can exist.
 
     >>> fitness(np.array([[0.1, 0.4, 0.2]], dtype=np.float32)).round(2).tolist()
     [0.6]
     """
-    m = scores.shape[1]
-    ranks = 2.0 * np.arange(m) - (m - 1)
-    return np.sort(scores, axis=1).astype(np.float64) @ ranks
+    there = np.ones_like(scores, dtype=np.bool_) if valid is None else valid
+    ranked = np.sort(np.where(there, scores.astype(np.float64), np.inf), axis=1)
+    counts, place = there.sum(axis=1, keepdims=True), np.arange(scores.shape[1])
+    ranks = np.where(place < counts, 2.0 * place - (counts - 1), 0.0)
+    return (np.where(place < counts, ranked, 0.0) * ranks).sum(axis=1)

@@ -106,7 +106,9 @@ class Sg(Strategy):
         bent = start.rows(person)
         people = bent.people.copy()
         people[np.arange(len(person)), problem.free[attribute]] = np.clip(value, low, high)
-        return Start(problem.limit(people, bent.anchors, rng), bent.anchors, bent.seeds), sure + LOCAL * local
+        return Start(
+            problem.limit(people, bent.anchors, rng, current=bent.people), bent.anchors, bent.seeds
+        ), sure + LOCAL * local
 
 
 def constraints(
@@ -166,13 +168,13 @@ class Queue:
         self.all = seeds
         self._problem = problem
         self._seen = Seen(capacity_hint=200_000)
-        self._seen.add(keys_of(seeds.people, problem.free))
+        self._seen.add(keys_of(seeds.people, problem.person))
         self._longest = LONGEST * len(seeds)
         self._waiting, self._ranks = seeds.rows(np.zeros(0, dtype=np.int64)), np.zeros(0)
 
     def add(self, more: Start, ranks: Codes) -> None:
         """Put those in line who have not been here."""
-        new = self._seen.add(keys_of(more.people, self._problem.free))
+        new = self._seen.add(keys_of(more.people, self._problem.person))
         more, ranks = more.rows(new), ranks[new]
         mine = self._waiting
         seeds = None if mine.seeds is None or more.seeds is None else np.concatenate([mine.seeds, more.seeds])

@@ -54,7 +54,7 @@ class Themis(Strategy):
         while rates.draws < self.most:
             people = drawn_people(oracle, rng, population(oracle.evaluator.m)).people
             oracle.ask(people, origin="random")
-            rates.add(oracle.scores(people), rng)
+            rates.add(oracle.scores(people), rng, oracle.evaluator.valid_twins(people))
             if rates.draws >= self.least and rates.widest() < self.margin:
                 break
         oracle.findings["themis"] = rates.found(self.threshold)
@@ -73,12 +73,14 @@ class Rates:
         self._regression = schema.regression
         self._tolerance = oracle.evaluator.epsilon if schema.regression else 0.0
         self._hits = np.zeros(len(self.sets))
-        self._sums = np.zeros(self.sizes)
+        self._sums, self._counts = np.zeros(self.sizes), np.zeros(self.sizes)
 
-    def add(self, scores: npt.NDArray[np.float32], rng: np.random.Generator) -> None:
-        """Count some drawn people; each has protected values of its own, drawn here."""
+    def add(
+        self, scores: npt.NDArray[np.float32], rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
+    ) -> None:
+        """Count some drawn people; each has protected values of its own, drawn here. Invalid twins do not count."""
         values = scores if self._regression else (scores >= THRESHOLD).astype(np.float32)
-        cube = values.reshape(-1, *self.sizes)
+        cube = np.where(np.True_ if valid is None else valid, values, np.nan).reshape(-1, *self.sizes)
         own = [rng.integers(0, size, len(cube)) for size in self.sizes]
         for place, chosen in enumerate(self.sets):
             fixed = [axis for axis in range(len(self.sizes)) if axis not in chosen]
@@ -86,8 +88,11 @@ class Rates:
             mine = cube[(np.arange(len(cube)), *index)] if fixed else cube
             # NumPy puts the people first when an index array and slices alternate, and leaves them first otherwise.
             flat = mine.reshape(len(cube), -1)
-            self._hits[place] += np.count_nonzero(flat.max(axis=1) - flat.min(axis=1) > self._tolerance)
-        self._sums += cube.sum(axis=0, dtype=np.float64)
+            # fmax and fmin pass over NaN; a person without any twin there compares as False.
+            gap = np.fmax.reduce(flat, axis=1) - np.fmin.reduce(flat, axis=1)
+            self._hits[place] += np.count_nonzero(gap > self._tolerance)
+        self._sums += np.nansum(cube, axis=0, dtype=np.float64)
+        self._counts += np.count_nonzero(~np.isnan(cube), axis=0)
         self.draws += len(cube)
 
     def widest(self) -> float:
@@ -103,7 +108,7 @@ class Rates:
             if any(hit < set(chosen) for hit in hits):
                 continue
             others = tuple(axis for axis in range(len(self.sizes)) if axis not in chosen)
-            means = self._sums.mean(axis=others) / self.draws
+            means = self._sums.sum(axis=others) / np.maximum(self._counts.sum(axis=others), 1.0)
             causal, group = float(self._hits[place] / self.draws), float(means.max() - means.min())
             names = [self.names[axis] for axis in chosen]
             listed.append({"attributes": names, "causal": causal, "group": group, "draws": self.draws})

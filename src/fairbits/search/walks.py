@@ -98,7 +98,7 @@ def walk(
     current, here = start.people.copy(), np.ones(len(start), dtype=np.bool_)
     for _ in range(steps if len(start) else 0):
         attribute, sign = guide.choose(rng)
-        hopped = problem.limit(problem.step(current, attribute, sign), start.anchors, rng)
+        hopped = problem.limit(problem.step(current, attribute, sign), start.anchors, rng, current=current)
         found = oracle.ask(hopped, seeds=start.seeds, origin="local")
         hit = apart(oracle, found)
         kept = hit | ~here | (rng.random(len(hit)) < forgiveness)
@@ -133,7 +133,7 @@ def approach(
             break
         signs = nudged(direction(people[moving], figures, moving), rng)
         reached = stepped(oracle, people[moving], signs)
-        people[moving] = problem.limit(reached, anchors[moving], rng)
+        people[moving] = problem.limit(reached, anchors[moving], rng, current=people[moving])
         figures = oracle.ask(people[moving], seeds=numbers[moving], origin="global")
     return Start(people, anchors, numbers).rows(arrived)
 
