@@ -134,6 +134,7 @@ class _Auditing:
             epsilon=epsilon,
             partition=wishes.partition,
             threads=wishes.threads,
+            rows=subject.table.codes,
         )
         kept = measuring.kept(self.folder, subject, evaluator) if self.resume else None
         if kept is not None:

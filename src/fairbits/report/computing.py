@@ -63,6 +63,7 @@ def evaluator_of(run: Run, subject: Subject, threads: int | None = None) -> Eval
         epsilon=manifest["epsilon"],
         partition=manifest["partition"],
         threads=threads,
+        rows=subject.table.codes,
     )
 
 

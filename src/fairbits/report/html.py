@@ -66,8 +66,8 @@ def render_html(data: ReportData) -> str:
         sentence=_sentence(data),
         verdict=_VERDICTS.get(data.debugged.verdict, data.debugged.verdict) if data.debugged else "",
         map_caption="One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
-        + ("" if about.regression else " The line separates decisions."),
-        threshold_caption="" if about.regression else " Dashed: the decision threshold.",
+        + ("" if data.axes.threshold is None else " The line separates decisions."),
+        threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",
         limits=words.LIMITS,
         citation=words.CITATION,
         doi=words.DOI,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.measure import Evaluator
@@ -23,7 +24,8 @@ def axes_of(evaluator: Evaluator) -> Axes:
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
         values=tuple(tuple(attribute.read(code) for code in attribute.values()) for attribute in attributes),
-        threshold=None if evaluator.schema.regression else THRESHOLD,
+        # With three classes or more the most likely one is decided, whatever the score of one of them.
+        threshold=THRESHOLD if len(evaluator.schema.classes) == 2 else None,
     )
 
 
@@ -59,11 +61,12 @@ def _place(row: dict[str, Any]) -> str:
 
 def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: bool) -> list[Portrait]:
     table = evaluator.scores(codes)
-    classes = assign(table, evaluator.epsilon, check_partition(evaluator.partition))
+    valid = evaluator.valid_twins(codes)
     figures = evaluator.evaluate(codes)
     schema, labels = evaluator.schema, evaluator.twins.labels
     found = []
     for i, place in enumerate(places):
+        there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i]
         person = schema.read(codes[i])
         found.append(
             Portrait(
@@ -73,15 +76,25 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 k=int(figures.k[i]),
                 q_inf=float(figures.q_inf[i]),
                 q_1=float(figures.q_1[i]),
-                low=float(table[i].min()),
-                high=float(table[i].max()),
-                worst=labels[int(table[i].argmin())],
-                best=labels[int(table[i].argmax())],
+                low=float(figures.low[i]),
+                high=float(figures.high[i]),
+                worst=labels[int(figures.low_twin[i])],
+                best=labels[int(figures.high_twin[i])],
+                twins=int(there.sum()),
                 favourable=int(figures.favourable[i]),
                 flips=bool(figures.flips[i]),
                 attributes={name: value for name, value in person.items() if name not in schema.protected},
-                scores=tuple(table[i].astype(float).tolist()),
-                classes=tuple(classes[i].tolist()),
+                scores=tuple(np.where(there, table[i].astype(float), np.nan).tolist()),
+                classes=_classes(table[i], there, int(figures.k[i]), evaluator),
             )
         )
     return found
+
+
+def _classes(
+    scores: npt.NDArray[np.float32], there: npt.NDArray[np.bool_], k: int, evaluator: Evaluator
+) -> tuple[int, ...]:
+    """The class of every twin that can exist. Where whole vectors are compared, one score does not say it."""
+    members = np.full(len(scores), -1)
+    members[there] = assign(scores[None, there], evaluator.epsilon, check_partition(evaluator.partition))[0]
+    return tuple(members.tolist()) if members.max() + 1 == k else ()

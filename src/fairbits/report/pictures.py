@@ -100,8 +100,7 @@ def _histogram_words(counts: list[tuple[int, int]], what: str) -> str:
 def _person_words(person: Portrait) -> str:
     worst, best = shortened(person.worst, 100), shortened(person.best, 100)
     return (
-        f"{len(person.scores):,} scores in {person.k} classes, from {person.low:.3f} ({worst}) "
-        f"to {person.high:.3f} ({best})."
+        f"{person.twins:,} scores in {person.k} classes, from {person.low:.3f} ({worst}) to {person.high:.3f} ({best})."
     )
 
 

@@ -47,7 +47,8 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
     if padded[0] > MOST_FACETS or max(padded[1:]) > MOST_SIDE:
         return None
     scores, classes = (
-        np.asarray(values).reshape(sizes).transpose(order).reshape(padded) for values in (person.scores, person.classes)
+        np.asarray(values).reshape(sizes).transpose(order).reshape(padded)
+        for values in (person.scores, person.classes or [-1] * len(person.scores))
     )
     words: list[tuple[str, tuple[str, ...]] | None] = [None] * (3 - len(order))
     words += [(axes.names[i], axes.values[i]) for i in order]
@@ -94,11 +95,13 @@ def _cells(
         ax.pcolormesh(*edges, scores, cmap=SCORE_COLOURS, norm=norm, edgecolors="#ffffff", linewidth=1)
         ax.set_ylim(rows - 0.5, -0.5)
         for (row, column), number in np.ndenumerate(classes):
+            if number < 0:
+                continue
             deep = abs(float(norm(scores[row, column])) - 0.5) > 0.27
             colour = ON_DEEP if deep else ON_PALE
             say(ax, column, row, str(number + 1), ha="center", va="center_baseline", color=colour, fontsize=10)
     if threshold is not None:
-        ax.add_collection(LineCollection(_border(scores >= threshold), colors=ON_PALE, linewidths=2.6))
+        ax.add_collection(LineCollection(_border(np.sign(scores - threshold + 1e-12)), colors=ON_PALE, linewidths=2.6))
 
 
 def _norm(person: Portrait, threshold: float | None) -> Normalize:
@@ -107,12 +110,12 @@ def _norm(person: Portrait, threshold: float | None) -> Normalize:
     return TwoSlopeNorm(threshold, 0.0, 1.0)
 
 
-def _border(favoured: npt.NDArray[np.bool_]) -> list[list[tuple[float, float]]]:
-    """Pieces of line between neighbouring cells with different decisions."""
+def _border(side: Floats) -> list[list[tuple[float, float]]]:
+    """Pieces of line between neighbouring cells with different decisions, where both exist."""
     pieces: list[list[tuple[float, float]]] = []
-    for row, column in np.argwhere(favoured[:, 1:] != favoured[:, :-1]):
+    for row, column in np.argwhere(side[:, 1:] * side[:, :-1] < 0):
         pieces.append([(column + 0.5, row - 0.5), (column + 0.5, row + 0.5)])
-    for row, column in np.argwhere(favoured[1:] != favoured[:-1]):
+    for row, column in np.argwhere(side[1:] * side[:-1] < 0):
         pieces.append([(column - 0.5, row + 0.5), (column + 0.5, row + 0.5)])
     return pieces
 
@@ -124,7 +127,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
     made = picture(_WIDTH, 300)
     ax = frame(made, (46, 62, _WIDTH - 10, 268))
     scores = np.asarray(person.scores)
-    _bands(ax, scores, np.asarray(person.classes))
+    _bands(ax, scores, np.asarray(person.classes) if person.classes else None)
     places = np.arange(len(scores))
     ax.plot(places, scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
     _threshold(ax, axes.threshold)
@@ -138,9 +141,10 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     """All scores from the lowest to the highest, the classes as bands."""
     made = picture(_WIDTH, 340)
     ax = frame(made, (46, 46, _WIDTH - 10, 308))
-    order = np.argsort(person.scores, kind="stable")
-    scores, classes = np.asarray(person.scores)[order], np.asarray(person.classes)[order]
-    _bands(ax, scores, classes)
+    given = np.asarray(person.scores)
+    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
+    scores = given[order]
+    _bands(ax, scores, np.asarray(person.classes)[order] if person.classes else None)
     places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MOST_DOTS)).round().astype(int))
     low = scores[places] < (np.inf if axes.threshold is None else axes.threshold)
     for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):
@@ -148,14 +152,20 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     _threshold(ax, axes.threshold)
     _limits(ax, person, axes)
     ax.set_xlim(0, len(scores) + 1)
-    name_axes(ax, f"the {len(scores):,} twins, by score", f"score, in {person.k} classes (bands)")
+    name_axes(
+        ax,
+        f"the {len(scores):,} twins, by score",
+        f"score, in {person.k} classes" + (" (bands)" if person.classes else ""),
+    )
     return made
 
 
-def _bands(ax: Frame, scores: Floats, classes: npt.NDArray[np.int64]) -> None:
+def _bands(ax: Frame, scores: Floats, classes: npt.NDArray[np.int64] | None) -> None:
     """Every other class is shaded, from its lowest score to the lowest of the next one."""
+    if classes is None:
+        return
     lows = [float(scores[classes == number].min()) for number in range(int(classes.max()) + 1)]
-    ends = [*lows[1:], float(scores.max())]
+    ends = [*lows[1:], float(np.nanmax(scores))]
     for number in range(0, len(lows), 2):
         ax.axhspan(lows[number], ends[number], color=BAND, linewidth=0, zorder=0)
 

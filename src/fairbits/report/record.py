@@ -108,11 +108,12 @@ class Portrait:
     high: float
     worst: str
     best: str
-    favourable: int  # twins with a favourable decision
+    twins: int  # twins that can exist; rules may leave some out
+    favourable: int  # of them with a favourable decision
     flips: bool
     attributes: Mapping[str, str]  # those that are not protected
-    scores: tuple[float, ...]
-    classes: tuple[int, ...]  # the ε-class of every score, from 0 at the lowest
+    scores: tuple[float, ...]  # NaN for a twin that cannot exist
+    classes: tuple[int, ...]  # the ε-class of every score, 0 at the lowest, -1 for none; empty where vectors count
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Axes:
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
-    threshold: float | None  # scores from here on are favourable decisions; None for a regression
+    threshold: float | None  # scores from here on are favourable; None where no score decides by itself
 
 
 @dataclass(frozen=True, slots=True)

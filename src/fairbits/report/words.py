@@ -47,6 +47,9 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
     found = [
         f"Examined: {rows} rows of the table, each under all {about.m:,} combinations of protected values ({sizes})."
     ]
+    removed = measured.figures.get("twins_removed")
+    if removed:
+        found.append(f"Left out: {removed:,} twins of these rows that cannot exist under the rules.")
     figures = searched.figures
     if figures.get("strategy") != "exhaustive":
         asked, seconds = figures.get("evaluations"), figures.get("seconds")

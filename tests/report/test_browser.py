@@ -1,0 +1,95 @@
+"""The report in a real browser: nothing is fetched or fails, a case opens, dark works, a phone scrolls one way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairbits import Subject
+from fairbits.report import compute_report, write_report
+from fairbits.store import Run
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+#: One browser for all tests of this file, so they go to one worker.
+pytestmark = pytest.mark.xdist_group("browser")
+BROWSER = os.environ.get("FAIRBITS_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if BROWSER is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium, or set FAIRBITS_BROWSER")
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=BROWSER, args=_ARGUMENTS)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module", params=["audited", "hostile"])
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    run: Run = request.getfixturevalue(request.param)
+    subject: Subject = request.getfixturevalue("subject" if request.param == "audited" else "hostile_subject")
+    folder = tmp_path_factory.mktemp("pages") / request.param
+    page: Path = write_report(compute_report(run, subject=subject, threads=1), folder)
+    return page.as_uri()
+
+
+def opened(browser: Any, address: str, **how: Any) -> tuple[Any, list[str]]:
+    """The page, and everything that it complained about or asked for."""
+    page = browser.new_context(**how).new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: request.url != address and complaints.append(request.url))
+    page.goto(address)
+    return page, complaints
+
+
+def test_opens_without_complaint_and_expands(browser: Any, address: str) -> None:
+    page, complaints = opened(browser, address)
+    assert page.locator("section").count() == 9
+    second = page.locator("details.person").nth(1)
+    assert not second.locator("dl.facts").is_visible()
+    second.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert second.locator("dl.facts").is_visible()
+    assert second.locator("svg").first.is_visible()
+    neuron = page.locator("svg .part").first
+    neuron.focus()
+    assert page.locator("output").text_content() == neuron.get_attribute("aria-label")
+    assert complaints == []
+
+
+def test_dark_by_system_and_by_hand(browser: Any, address: str) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, _ = opened(browser, address, color_scheme="light")
+    dark, complaints = opened(browser, address, color_scheme="dark")
+    assert light.evaluate(ground) == "rgb(255, 255, 255)"
+    assert dark.evaluate(ground) == "rgb(18, 22, 29)"
+    dark.locator("#look").click()
+    assert dark.evaluate(ground) == "rgb(255, 255, 255)"
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_phone_does_not_scroll_sideways(browser: Any, address: str, width: int) -> None:
+    page, complaints = opened(browser, address, viewport={"width": width, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+
+
+def test_readable_without_scripts(browser: Any, address: str) -> None:
+    page, complaints = opened(browser, address, java_script_enabled=False)
+    assert page.locator("h1").is_visible()
+    assert not page.locator("#look").is_visible()
+    page.locator("details.person summary").nth(1).click()
+    assert page.locator("details.person").nth(1).locator("dl.facts").is_visible()
+    assert complaints == []
