@@ -11,7 +11,7 @@ from engine_reference import random_codes, random_plan
 from fairbits.engine import Activation, Evaluation, Head, Plan, classes, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
-FIELDS = [field.name for field in dataclasses.fields(Evaluation) if field.name != "m"]
+FIELDS = [f.name for f in dataclasses.fields(Evaluation) if f.default is dataclasses.MISSING and f.name != "m"]
 
 
 def run(plan, codes, threads=1):

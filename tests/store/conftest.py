@@ -38,6 +38,8 @@ def figures(rng: np.random.Generator, n: int, *, start: int = 0) -> dict[str, An
         "low_twin": rng.integers(0, 6, n),
         "high_twin": rng.integers(0, 6, n),
         "favourable": rng.integers(0, 7, n),
+        "twins": 6,
+        "plausibility": 100 * rng.random(n),
         "seed_row": rng.integers(-1, 50, n),
         "changed": rng.integers(0, 6, n),
         "l1": rng.random(n),

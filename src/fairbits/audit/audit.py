@@ -67,6 +67,7 @@ class Audit:
             epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
             partition=partition,
             threads=threads,
+            rows=subject.table.codes,
         )
         return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
 
@@ -79,6 +80,7 @@ class Audit:
         epsilon: float | None = None,
         partition: str = "constrained",
         within: int | None = None,
+        min_plausibility: float | None = None,
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
@@ -92,7 +94,9 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(limit, strategy or DEFAULT, options, seed, epsilon, partition, within, threads)
+        settings = Settings(
+            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
+        )
         return search_subject(self.subject, settings, out, resume=resume, force=force)
 
 

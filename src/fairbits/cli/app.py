@@ -9,8 +9,12 @@ from typing import NoReturn
 import typer
 
 from fairbits.cli.cases import cases
+from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
+from fairbits.cli.debug import debug
+from fairbits.cli.init import init
 from fairbits.cli.measure import measure
+from fairbits.cli.paper import paper
 from fairbits.cli.search import search
 from fairbits.errors import FairbitsError
 
@@ -21,9 +25,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(init)
 app.command()(measure)
 app.command()(search)
 app.command()(cases)
+app.command()(debug)
+app.command()(compare)
+app.command()(paper)
 app.add_typer(data_app, name="data")
 
 

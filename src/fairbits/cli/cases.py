@@ -89,4 +89,5 @@ def origin_of(case: Case) -> str:
     from fairbits.cli.people_text import harmless
 
     start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""
-    return f"span {case.span:.3f}; evaluation {case.evaluation:,}, {harmless(case.origin)}{start}"
+    figures = f"span {case.span:.3f}, plausibility {case.plausibility:.0f}"
+    return f"{figures}; evaluation {case.evaluation:,}, {harmless(case.origin)}{start}"

@@ -37,12 +37,20 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
 def _headline(subject: Subject, found: Measurement) -> Text:
     twins = found.evaluator.twins
     sizes = " × ".join(
-        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].values())}" for i in twins.columns
+        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].twin_values())}" for i in twins.columns
     )
     text = Text()
     text.append(subject.name, style="bold")
-    text.append(f" · {len(found):,} people · {twins.m} twins each ({sizes})\n")
-    text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition\n\n", style="dim")
+    fewest = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.min())
+    each = f"{twins.m}" if fewest == twins.m else f"{fewest} to {twins.m}"
+    text.append(f" · {len(found):,} people · {each} twins each ({sizes})\n")
+    text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition", style="dim")
+    if found.schema.scores == "vector":
+        text.append(", all classes compared", style="dim")
+    if found.schema.rules:
+        rules = len(found.schema.rules)
+        text.append(f"\n{rules} rule{'s' if rules > 1 else ''} removed {found.twins_removed:,} twins", style="dim")
+    text.append("\n\n")
     most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {_joined(found.schema.protected)}.")

@@ -32,9 +32,9 @@ def threads_of(wanted: int) -> int | None:
     return wanted or None
 
 
-def names_of(text: str) -> list[str]:
+def names_of(text: str, option: str = "--protected") -> list[str]:
     """The names in a comma-separated option."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise OptionError(f"--protected is {text!r}; name at least one attribute.")
+        raise OptionError(f"{option} is {text!r}; name at least one attribute.")
     return names

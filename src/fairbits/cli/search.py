@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 
@@ -28,7 +29,7 @@ DEFAULT_BUDGET = "60s"
 
 def search(
     subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
-    strategy: Annotated[_Text, typer.Option(help="climb, dice or random.  [default: climb]")] = None,
+    strategy: Annotated[_Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.  [default: climb]")] = None,
     budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
@@ -37,6 +38,9 @@ def search(
     resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
     on_data: Annotated[bool, typer.Option("--on-data", help="Only the real rows, all of them: exact.")] = False,
     exhaustive: Annotated[
         _Number, typer.Option(help="1: every change of one attribute of every real row: exact.", metavar="N")
@@ -62,6 +66,7 @@ def search(
         "epsilon": epsilon,
         "partition": partition,
         "within": within,
+        "min_plausibility": min_plausibility,
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}

@@ -100,15 +100,33 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         f" · {summary['strategy']} · {summary['seconds']:.1f} s · {summary['evaluations']:,} people asked · "
         f"seed {summary['seed']}\n"
     )
-    text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition\n\n", style="dim")
+    text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition\n", style="dim")
+    text.append(_limits(summary) + "\n", style="dim")
     if not summary["cases"]:
         text.append("No case was found.")
         return text
     bits = max((case.q_inf for case in run.worst(1)), default=0.0)
     text.append(f"Found decisions that use {bits:.2f} of {summary['bits_limit']:.2f} bits", style="bold")
-    text.append(f" of {names}.\n{summary['cases']:,} distinct people, {summary['id_cases']:,} of them with twins ")
-    text.append("that get another decision.")
+    text.append(f" of {names}.\n{summary['cases']:,} distinct people")
+    if not run.schema.regression:  # which decides nothing
+        text.append(f", {summary['id_cases']:,} of them with twins that get another decision")
+    text.append(".")
     return text
+
+
+def _limits(summary: dict[str, Any]) -> str:
+    """What kept people real, and what it cost."""
+    lines = []
+    if summary["rules"]:
+        count = len(summary["rules"])
+        share = summary["twins_removed"] / max(summary["m"] * summary["evaluations"], 1)
+        lines.append(
+            f"{count} rule{'s' if count > 1 else ''} removed {summary['twins_removed']:,} twins ({share:.1%}) "
+            f"and {summary['moves_removed']:,} moves\n"
+        )
+    if summary["min_plausibility"] is not None:
+        lines.append(f"only people of plausibility {summary['min_plausibility']:g} or more\n")
+    return "".join(lines)
 
 
 def _near(summary: dict[str, Any]) -> Table:

@@ -14,23 +14,24 @@ import tomlkit
 from fairbits.data.networks import load_network
 from fairbits.data.registry import BUILT_IN, load_stored
 from fairbits.domain import Encoding, Schema, Table
+from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.reading import read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.domain.toml import document_of_schema, read_document, schema_of_document, section_of
-from fairbits.errors import OptionError, SchemaError, TableError, choose_from
+from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
 from fairbits.models.callables import is_reference
 from fairbits.models.loading import is_url
 
-_SECTIONS = ("name", "model", "table", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "delimiter")
+_SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
+_TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "eats", "factory", "layers", "batch"),
     *("authorization_env", "headers", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
 )
-_ENCODINGS = ("codes", "one-hot")
+_ENCODINGS = ("codes", "one-hot", "columns")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +101,12 @@ def make_subject(
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    if fitted.encoding.width != fitted.model.inputs:
+        raise ModelError(
+            f"the network takes {fitted.model.inputs} inputs, but the attributes make {fitted.encoding.width}; "
+            f"check that the model belongs to this table."
+        )
+    notes = (*notes, *check_rules(schema, table.codes))
     said = (*notes, *fitted.notes, *_unseen_notes(schema, fitted.encoding))
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, **rest)
 
@@ -149,7 +156,7 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     options = _options(model_section, trust_pickle)
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
-    encoding = _stated_encoding(model_section.get("encoding"), schema, options)
+    encoding = _stated_encoding(model_section.get("encoding"), schema, data.column_names, options)
     table = table_from_arrow(data, schema)
     name = str(document.get("name", file.stem))
     return make_subject(
@@ -192,7 +199,12 @@ def _path(section: Any, name: str, file: Path) -> Path:
     return file.parent / path
 
 
-def _stated_encoding(stated: object, schema: Schema, options: ModelOptions) -> Encoding | None:
+def _stated_encoding(stated: object, schema: Schema, columns: list[str], options: ModelOptions) -> Encoding | None:
+    """By its name. A table that is one-hot encoded already is what its network takes, column by column."""
+    if stated == "columns" or (
+        stated is None and options.columns is None and any(attribute.columns for attribute in schema.attributes)
+    ):
+        return Encoding.of_columns(schema, columns)
     if stated is None:
         return None
     if stated not in _ENCODINGS:

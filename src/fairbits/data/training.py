@@ -66,7 +66,7 @@ def train(
     if trained.labels is None or held_out.labels is None:
         raise TableError(f"subject {name!r} has no labels to learn from; name its target.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
-    epochs = min(MOST_EPOCHS, -(-UPDATES * BATCH // len(trained)))
+    epochs = epochs_for(len(trained))
     for attempt in range(seed, seed + ATTEMPTS):
         network = fit(encoding.encode(trained.codes), trained.labels, epochs=epochs, seed=attempt)
         network = network.with_favourable(schema.favourable_index)
@@ -96,7 +96,19 @@ def train(
     return network, card
 
 
-def fit(inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], *, epochs: int, seed: int) -> Network:
+def epochs_for(rows: int) -> int:
+    """How often to go through a table of so many rows."""
+    return min(MOST_EPOCHS, -(-UPDATES * BATCH // rows))
+
+
+def fit(
+    inputs: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.float64],
+    *,
+    epochs: int,
+    seed: int,
+    hidden: tuple[int, ...] = HIDDEN,
+) -> Network:
     """One training run. Single-threaded: the networks are tiny, and the result must not depend on the cores."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
@@ -106,7 +118,7 @@ def fit(inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], *, epo
     spread = inputs.std(axis=0, dtype=np.float64)
     spread[spread == 0] = 1.0
     learner = MLPClassifier(
-        hidden_layer_sizes=HIDDEN,
+        hidden_layer_sizes=hidden,
         batch_size=min(BATCH, len(inputs)),
         learning_rate_init=LEARNING_RATE,
         max_iter=epochs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,6 +25,11 @@ class Attribute:
     Inside fairbits a value is a *code*: integers and reals as they are, a category as the position of its label.
     Integers may carry labels too, one for each code from ``low`` to ``high`` (age code 3 reads "30–39").
 
+    ``allowed`` narrows the domain to a set of codes (a code book that knows 3, 6 and 7 only); empty means all of them.
+    ``immutable`` attributes are not protected, but a search may not change them either. ``ranges`` are for a protected
+    number with too many values: (name, code) pairs, the codes that twins take instead of every value there is.
+    ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label.
+
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> job.high, job.read(1), job.code_of("Tech")
     (1, 'Tech', 1.0)
@@ -36,9 +42,14 @@ class Attribute:
     step: float | None = None
     labels: tuple[str, ...] = ()
     protected: bool = False
+    immutable: bool = False
+    allowed: tuple[float, ...] = ()
+    ranges: tuple[tuple[str, float], ...] = ()
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "columns", tuple(self.columns))
         if not self.name or not self.name.strip():
             raise SchemaError(f"an attribute needs a name, but got {self.name!r}.")
         if self.kind not in get_args(Kind):
@@ -48,6 +59,8 @@ class Attribute:
         self._check_bounds()
         self._check_step()
         self._check_labels()
+        self._check_allowed()
+        self._check_ranges()
 
     def _complete_category(self) -> None:
         if not self.labels:
@@ -88,6 +101,8 @@ class Attribute:
 
     def _check_labels(self) -> None:
         if not self.labels:
+            if self.columns:
+                raise SchemaError(f"attribute {self.name!r} has columns but no labels; only a category has columns.")
             return
         if self.kind == "real":
             raise SchemaError(f"real attribute {self.name!r} cannot have labels; drop them or use kind = 'integer'.")
@@ -100,6 +115,37 @@ class Attribute:
                 f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
                 f"{self.low:g} to {self.upper:g}; give one each."
             )
+        if self.columns and (self.kind != "category" or len(self.columns) != needed):
+            raise SchemaError(
+                f"attribute {self.name!r} has {len(self.columns)} columns for {needed} labels; "
+                f"only a category has columns, one for each label."
+            )
+
+    def _check_allowed(self) -> None:
+        codes = tuple(sorted({float(code) for code in self.allowed}))
+        object.__setattr__(self, "allowed", ())
+        outside = next((code for code in codes if not self.valid(np.array([code]))[0]), None)
+        if outside is not None:
+            raise SchemaError(
+                f"attribute {self.name!r} takes {self.low:g} to {self.upper:g}, but its values name {outside:g}; "
+                f"drop it or widen the domain."
+            )
+        object.__setattr__(self, "allowed", codes)
+
+    def _check_ranges(self) -> None:
+        ranges = tuple((str(name), float(code)) for name, code in self.ranges)
+        object.__setattr__(self, "ranges", ranges)
+        codes = [code for _, code in ranges]
+        if codes != sorted(set(codes)):
+            raise SchemaError(f"attribute {self.name!r} has ranges {_shown(codes)}; their values must rise.")
+        if len({name for name, _ in ranges}) != len(ranges):
+            raise SchemaError(f"attribute {self.name!r} has two ranges of the same name; names must differ.")
+        for name, code in ranges:
+            if not self.valid(np.array([code]))[0]:
+                raise SchemaError(
+                    f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
+                    f"choose one within {self.low:g} to {self.upper:g}."
+                )
 
     @property
     def upper(self) -> float:
@@ -119,17 +165,27 @@ class Attribute:
         return self.kind != "real"
 
     def values(self) -> Codes:
-        """Every code from low to high in steps."""
+        """Every code from low to high in steps, or the allowed ones."""
+        if self.allowed:
+            return np.array(self.allowed)
         count = int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
         return self.low + self.stride * np.arange(count, dtype=np.float64)
 
+    def twin_values(self) -> Codes:
+        """The codes that twins take: one for each range where there are ranges, every value otherwise."""
+        return np.array([code for _, code in self.ranges]) if self.ranges else self.values()
+
     def clip(self, codes: Codes) -> Codes:
         """The nearest valid codes."""
+        if self.allowed:
+            return self.values()[nearest(self.values(), codes)]
         inside = np.clip(codes, self.low, self.upper)
         return np.rint(inside) if self.discrete else inside
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Which codes lie in the domain (NaN never does)."""
+        if self.allowed:
+            return np.isin(codes, self.allowed)
         inside = (codes >= self.low) & (codes <= self.upper)
         return inside & (codes == np.rint(codes)) if self.discrete else inside
 
@@ -139,15 +195,36 @@ class Attribute:
             return self.labels[round(code - self.low)]
         return f"{code:g}" if self.kind == "real" else str(round(code))
 
+    def read_twin(self, code: float) -> str:
+        """One code of a twin as people read it: by the name of its range, where there are ranges."""
+        return next((name for name, value in self.ranges if value == code), None) or self.read(code)
+
+    def domain_text(self) -> str:
+        """The domain in words."""
+        return f"{_shown(self.allowed)}" if self.allowed else f"{self.low:g} to {self.upper:g}"
+
     def code_of(self, text: str) -> float:
         """The code of a label, or of a number given as text."""
         if text in self.labels:
-            return float(self.low + self.labels.index(text))
-        try:
-            code = float(text)
-        except ValueError:
-            remedy = choose_from(text, self.labels) if self.labels else "it takes a number."
-            raise SchemaError(f"attribute {self.name!r} has no value {text!r}; {remedy}") from None
+            code = float(self.low + self.labels.index(text))
+        else:
+            try:
+                code = float(text)
+            except ValueError:
+                remedy = choose_from(text, self.labels) if self.labels else "it takes a number."
+                raise SchemaError(f"attribute {self.name!r} has no value {text!r}; {remedy}") from None
         if not self.valid(np.array([code]))[0]:
-            raise SchemaError(f"attribute {self.name!r} takes {self.low:g} to {self.upper:g}, but got {text}.")
+            raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {text}.")
         return code
+
+
+def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
+    """Which of the rising values is nearest to each code (the lower one where two are equally near)."""
+    right = np.clip(np.searchsorted(values, codes), 1 if len(values) > 1 else 0, len(values) - 1)
+    left = np.maximum(right - 1, 0)
+    return np.where(np.abs(codes - values[left]) <= np.abs(values[right] - codes), left, right)
+
+
+def _shown(codes: Sequence[float], *, most: int = 8) -> str:
+    shown = ", ".join(f"{code:g}" for code in codes[:most])
+    return f"{shown}, … ({len(codes)} in all)" if len(codes) > most else shown

@@ -155,11 +155,27 @@ class Encoding:
         return cls([parts.get(name, Unseen()) for name in schema.names])
 
     @classmethod
+    def of_columns(cls, schema: Schema, order: Sequence[str] = ()) -> Encoding:
+        """The inputs are columns of a table, in ``order`` (other columns are passed over): one for each attribute,
+        and as many as there are labels for a category that is spread over several.
+        """
+        own = [attribute.columns or (attribute.name,) for attribute in schema.attributes]
+        wanted = {name for names in own for name in names}
+        ranked = [name for name in order if name in wanted] or [name for names in own for name in names]
+        place = {name: i for i, name in enumerate(ranked)}
+        parts: list[Part] = []
+        for attribute, names in zip(schema.attributes, own, strict=True):
+            columns = np.array([place[name] for name in names], dtype=np.int64)
+            parts.append(Lookup(columns, np.eye(len(names))) if attribute.columns else Numeric(int(columns[0])))
+        return cls(parts)
+
+    @classmethod
     def fitting(cls, schema: Schema, inputs: int, *, columns: Iterable[str] | None = None) -> Encoding:
         """The plain encoding that makes as many inputs as the network takes."""
         names = schema.names if columns is None else _known(columns, schema)
         identity, one_hot = cls.identity(schema, columns=names), cls.one_hot(schema, columns=names)
-        for encoding in (identity, one_hot):
+        grouped = [cls.of_columns(schema)] if any(a.columns for a in schema.attributes) and columns is None else []
+        for encoding in (*grouped, identity, one_hot):
             if encoding.width == inputs:
                 return encoding
         raise ModelError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbits.domain.attribute import MISSING, Attribute
+from fairbits.domain.groups import Group
 from fairbits.domain.schema import Schema
 from fairbits.domain.table import numbers, plain, text_of
 from fairbits.errors import SchemaError, TableError, choose_from
@@ -20,18 +21,35 @@ MOST_CLASSES = 20
 
 
 def infer_schema(
-    data: pa.Table, *, target: str | None = None, protected: Iterable[str] = (), favourable: object = None
+    data: pa.Table,
+    *,
+    target: str | None = None,
+    protected: Iterable[str] = (),
+    favourable: object = None,
+    groups: Iterable[Group] = (),
+    ignored: Iterable[str] = (),
 ) -> Schema:
-    """The narrowest schema that holds every row of the table."""
-    names = data.column_names
+    """The narrowest schema that holds every row of the table. ``groups`` are columns that are one category."""
+    by_first = {group.columns[0]: group for group in groups}
+    inside = {column: group for group in by_first.values() for column in group.columns}
+    left_out = {target, *ignored}
+    columns = [name for name in data.column_names if name not in left_out and inside.get(name) is by_first.get(name)]
+    names = [by_first[name].name if name in by_first else name for name in columns] + ([target] if target else [])
     chosen = tuple(protected)
+    if target is not None and target not in data.column_names:
+        raise TableError(f"target {target!r} is not in the table; {choose_from(target, data.column_names)}")
     for what, wanted in (("target", [target] if target else []), ("protected attribute", chosen)):
         for name in wanted:
             if name not in names:
                 raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, names)}")
     if target in chosen:
         raise SchemaError(f"target {target!r} cannot be protected as well; leave it out of the protected attributes.")
-    attributes = tuple(infer_attribute(name, data[name], protected=name in chosen) for name in names if name != target)
+    attributes = tuple(
+        by_first[name].attribute(protected=by_first[name].name in chosen)
+        if name in by_first
+        else infer_attribute(name, data[name], protected=name in chosen)
+        for name in columns
+    )
     classes = infer_classes(data[target]) if target else ()
     value = None if favourable is None else text_of(favourable)
     return Schema(attributes, target, classes, value)

@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
 from fairbits.domain.attribute import Attribute, Codes
+from fairbits.domain.rules import Rule
 from fairbits.errors import SchemaError, choose_from
+
+#: More combinations of protected values than this are refused: a table of scores per person would be of no use.
+MOST_TWINS = 100_000
+#: What is compared between twins: the favourable class, or all classes at once.
+Compared = Literal["favourable", "vector"]
 
 
 @dataclass(frozen=True)
@@ -18,13 +25,17 @@ class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
 
     ``classes`` are the target's values in the order of the network's outputs; a schema without classes is a
-    regression. ``favourable`` is the class whose probability is the score.
+    regression. ``favourable`` is the class whose probability is the score; with ``scores = "vector"`` twins are told
+    apart by the probabilities of all classes. ``rules`` (given as text) say which people there can be.
     """
 
     attributes: tuple[Attribute, ...]
     target: str | None = None
     classes: tuple[str, ...] = ()
     favourable: str | None = None
+    rules: tuple[Rule, ...] = ()
+    scores: Compared = "favourable"
+    most_twins: int = MOST_TWINS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -38,6 +49,17 @@ class Schema:
         if self.target in names:
             raise SchemaError(f"target {self.target!r} is also an attribute; a model must not see its own target.")
         self._settle_favourable()
+        self._settle_scores()
+        texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
+        object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+
+    def _settle_scores(self) -> None:
+        if self.scores not in get_args(Compared):
+            raise SchemaError(f"scores is {self.scores!r}; {choose_from(str(self.scores), get_args(Compared))}")
+        if self.scores == "vector" and not self.classes:
+            raise SchemaError("scores is 'vector', but the target has no classes; a regression has one score only.")
+        if self.most_twins < 1:
+            raise SchemaError(f"the limit of twins is {self.most_twins}; it must be 1 or more.")
 
     def _settle_favourable(self) -> None:
         if len(self.classes) == 1:
@@ -69,8 +91,13 @@ class Schema:
 
     @cached_property
     def free_columns(self) -> tuple[int, ...]:
-        """Columns of the attributes that a search may change."""
+        """Columns of the attributes that are not protected: they say who a person is."""
         return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected)
+
+    @cached_property
+    def movable_columns(self) -> tuple[int, ...]:
+        """Columns of the attributes that a search may change."""
+        return tuple(i for i in self.free_columns if not self.attributes[i].immutable)
 
     @property
     def regression(self) -> bool:

@@ -54,14 +54,35 @@ def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     if double is not None:
         raise TableError(f"the table has the column {double!r} {names.count(double)} times; rename all but one.")
     for attribute in schema.attributes:
-        if attribute.name not in names:
-            what = "protected attribute" if attribute.protected else "attribute"
-            raise TableError(f"{what} {attribute.name!r} is not in the table; {choose_from(attribute.name, names)}")
+        for name in attribute.columns or (attribute.name,):
+            if name not in names:
+                what = "protected attribute" if attribute.protected else "attribute"
+                what = f"column {name!r} of {what}" if attribute.columns else what
+                raise TableError(f"{what} {attribute.name!r} is not in the table; {choose_from(name, names)}")
     if data.num_rows == 0:
         raise TableError(f"the table has {len(names)} columns but no rows; at least one person is needed.")
-    codes = np.column_stack([codes_of_column(data[a.name], a) for a in schema.attributes])
+    codes = np.column_stack(
+        [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
+    )
     check_domain(codes, schema)
     return Table(np.ascontiguousarray(codes), target_of(data, schema))
+
+
+def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
+    """Several 0/1 columns as one category: the position of the 1."""
+    import pyarrow as pa
+
+    truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.columns}
+    values = np.column_stack(
+        [numbers(data[n].cast(pa.int8()) if truths[n] else plain(data[n]), n) for n in attribute.columns]
+    )
+    wrong = ~(np.isin(values, (0.0, 1.0)).all(axis=1) & (values.sum(axis=1) == 1))
+    if wrong.any():
+        raise TableError(
+            f"the columns of {attribute.name!r} must hold one 1 and otherwise 0, but {wrong.sum():,} rows do not "
+            f"(first: row {int(np.argmax(wrong)) + 1}); mend them, or describe the columns one by one."
+        )
+    return np.argmax(values, axis=1).astype(np.float64)
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:
@@ -120,7 +141,7 @@ def check_domain(codes: Codes, schema: Schema) -> None:
             row = int(np.argmax(outside))
             faults.append(
                 f"{attribute.name} ({outside.sum():,} of {len(codes):,} rows outside "
-                f"{attribute.low:g} to {attribute.upper:g}; first: {codes[row, i]:g} in row {row + 1})"
+                f"{attribute.domain_text()}; first: {codes[row, i]:g} in row {row + 1})"
             )
     if faults:
         raise TableError(

@@ -9,12 +9,10 @@ from typing import Any
 
 import tomlkit
 
-from fairbits.domain.attribute import Attribute
-from fairbits.domain.schema import Schema
+from fairbits.domain.schema import MOST_TWINS, Schema
 from fairbits.domain.table import text_of
+from fairbits.domain.toml_attribute import attribute_of_section, table_of_attribute
 from fairbits.errors import SchemaError, choose_from
-
-_ATTRIBUTE_KEYS = ("kind", "low", "high", "step", "labels", "protected")
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     """The schema in a subject document. ``classes`` are the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    attributes = tuple(_attribute(name, fields) for name, fields in described.items())
+    attributes = tuple(attribute_of_section(name, fields) for name, fields in described.items())
     if not attributes:
         raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
     named = tuple(text_of(value) for value in section.get("classes", ())) or tuple(classes)
@@ -42,12 +40,19 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         target=section.get("target"),
         classes=named,
         favourable=None if favourable is None else text_of(favourable),
+        rules=_rules(document.get("rules", [])),  # type: ignore[arg-type]  # the schema parses them
+        scores=section.get("scores", "favourable"),
+        most_twins=_most_twins(section_of(document, "limits")),
     )
 
 
 def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
-    """The [table] and [attributes] sections of a subject file."""
+    """What a subject file says about people: rules, [table], [limits] and [attributes]."""
     document = tomlkit.document()
+    if schema.rules:
+        rules = tomlkit.array()
+        rules.extend(rule.text for rule in schema.rules)
+        document.add("rules", rules.multiline(True))
     table = tomlkit.table()
     if schema.target is not None:
         table.add("target", schema.target)
@@ -55,10 +60,14 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
         table.add("classes", list(schema.classes))
         table["classes"].comment("in the order of the network's outputs")
         table.add("favourable", str(schema.favourable))
+    if schema.scores != "favourable":
+        table.add("scores", schema.scores)
     document.add("table", table)
+    if schema.most_twins != MOST_TWINS:
+        document.add("limits", {"twins": schema.most_twins})
     attributes = tomlkit.table(is_super_table=True)
     for attribute in schema.attributes:
-        attributes.add(attribute.name, _table_of(attribute))
+        attributes.add(attribute.name, table_of_attribute(attribute))
     document.add("attributes", attributes)
     return document
 
@@ -71,39 +80,20 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _attribute(name: str, fields: object) -> Attribute:
-    if not isinstance(fields, Mapping):
-        raise SchemaError(f"attribute {name!r} must be a section [attributes.{name}], but got {fields!r}.")
-    for key in fields:
-        if key not in _ATTRIBUTE_KEYS:
-            raise SchemaError(f"attribute {name!r} has the unknown key {key!r}; {choose_from(key, _ATTRIBUTE_KEYS)}")
-    for key in ("low", "high", "step"):
-        value = fields.get(key, 0)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SchemaError(f"attribute {name!r} has {key} = {value!r}; it must be a number.")
-    labels = fields.get("labels", ())
-    if not isinstance(labels, list | tuple):
-        raise SchemaError(f"attribute {name!r} has labels = {labels!r}; they must be a list.")
-    if not isinstance(fields.get("protected", False), bool):
-        raise SchemaError(f"attribute {name!r} has protected = {fields['protected']!r}; use true or false.")
-    given = dict(fields)
-    given["labels"] = tuple(text_of(label) for label in labels)
-    if "kind" not in given:
-        raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
-    return Attribute(name=name, **given)
+def _rules(stated: object) -> tuple[str, ...]:
+    if not isinstance(stated, list | tuple):
+        raise SchemaError(f"rules must be a list of texts, but the subject says rules = {stated!r}.")
+    strange = next((rule for rule in stated if not isinstance(rule, str)), None)
+    if strange is not None:
+        raise SchemaError(f"a rule must be text in quotes, but the subject has the rule {strange!r}.")
+    return tuple(str(rule) for rule in stated)
 
 
-def _table_of(attribute: Attribute) -> tomlkit.items.Table:
-    table = tomlkit.table()
-    table.add("kind", attribute.kind)
-    if attribute.kind != "category":
-        number = int if attribute.kind == "integer" else float
-        table.add("low", number(attribute.low))
-        table.add("high", number(attribute.upper))
-        if attribute.stride != 1 or attribute.kind == "real":  # a real's default is a share of its range, not 1
-            table.add("step", number(attribute.stride))
-    if attribute.labels:
-        table.add("labels", list(attribute.labels))
-    if attribute.protected:
-        table.add("protected", True)
-    return table
+def _most_twins(section: Mapping[str, Any]) -> int:
+    for key in section:
+        if key != "twins":
+            raise SchemaError(f"[limits] has the unknown key {key!r}; {choose_from(key, ['twins'])}")
+    most = section.get("twins", MOST_TWINS)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise SchemaError(f"[limits] twins is {most!r}; it must be a whole number, 1 or more.")
+    return most

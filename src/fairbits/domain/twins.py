@@ -7,12 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain.attribute import Codes, nearest
 from fairbits.domain.schema import Schema
 from fairbits.errors import SchemaError
-
-#: More combinations than this are refused: a table of scores per person would be of no use to anyone.
-MOST_TWINS = 100_000
 
 
 class Twins:
@@ -21,7 +18,8 @@ class Twins:
     Order: the protected attributes in column order, the last one changing fastest (as ``itertools.product``).
     """
 
-    def __init__(self, schema: Schema, *, most: int = MOST_TWINS):
+    def __init__(self, schema: Schema, *, most: int | None = None):
+        most = schema.most_twins if most is None else most
         if not schema.protected:
             raise SchemaError(
                 "no attribute is protected, so there are no twins to compare; "
@@ -29,7 +27,7 @@ class Twins:
             )
         self.schema = schema
         self.columns = np.array(schema.protected_columns, dtype=np.int64)
-        domains = [schema.attributes[i].values() for i in schema.protected_columns]
+        domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
         sizes = {schema.attributes[i].name: len(v) for i, v in zip(schema.protected_columns, domains, strict=True)}
         m = int(np.prod([float(len(values)) for values in domains]))
         if m > most:
@@ -37,7 +35,7 @@ class Twins:
             parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
             raise SchemaError(
                 f"the protected attributes have {m:,} combinations ({parts}), more than {most:,}; "
-                f"coarsen {widest!r}, e.g. with a larger step or ranges."
+                f"coarsen {widest!r} with a larger step or ranges, or raise the limit (twins under [limits])."
             )
         grid = np.meshgrid(*domains, indexing="ij")
         self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1)
@@ -51,7 +49,9 @@ class Twins:
     def labels(self) -> tuple[str, ...]:
         """Each combination as people read it, e.g. "30–39, White, Female"."""
         attributes = [self.schema.attributes[i] for i in self.columns]
-        return tuple(", ".join(a.read(code) for a, code in zip(attributes, row, strict=True)) for row in self.values)
+        return tuple(
+            ", ".join(a.read_twin(code) for a, code in zip(attributes, row, strict=True)) for row in self.values
+        )
 
     def expand(self, codes: Codes) -> Codes:
         """All twins of a batch of people, (n, m, attributes): person first, then twin."""
@@ -76,10 +76,9 @@ class Twins:
             yield slice(start, start + len(batch)), piece
 
     def index_of(self, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Which twin each row itself is."""
+        """Which twin each row itself is: the nearest one, where twins stand for ranges of values."""
         index = np.zeros(len(codes), dtype=np.int64)
         for i in self.columns:
-            attribute = self.schema.attributes[i]
-            position = np.rint((codes[:, i] - attribute.low) / attribute.stride).astype(np.int64)
-            index = index * len(attribute.values()) + position
+            values = self.schema.attributes[i].twin_values()
+            index = index * len(values) + nearest(values, codes[:, i])
         return index

@@ -2,18 +2,26 @@
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
 from fairbits.engine.gradients import gradients
+from fairbits.engine.interventions import Effects, accuracies, study
 from fairbits.engine.lowering import plan_of
+from fairbits.engine.masked import masked
 from fairbits.engine.plan import Activation, Head, Plan
+from fairbits.engine.vectors import vectors
 
 __all__ = [
     "Activation",
+    "Effects",
     "Evaluation",
     "Head",
     "Partition",
     "Plan",
+    "accuracies",
     "classes",
     "evaluate",
     "gradients",
+    "masked",
     "plan_of",
     "scores",
+    "study",
+    "vectors",
 ]

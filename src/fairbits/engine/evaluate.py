@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import run_batch, spread, writeable
 from fairbits.engine.kernels import run_chunk
-from fairbits.engine.partition import classes_chunk, entropy_terms, last_bin
+from fairbits.engine.partition import Ruler, classes_chunk, ruler_of
 from fairbits.engine.plan import Head, Plan
 from fairbits.engine.program import scratch
 from fairbits.engine.simd import PEOPLE
@@ -29,6 +29,8 @@ class Evaluation:
 
     `favourable` is the number of twins that get the favourable decision: a score of at least 0.5; with three
     or more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
+    `twins` says how many of the m twins can exist, where rules leave some out: the figures are about those only.
+    `decisions` counts the different decisions among them, where all classes are compared.
     """
 
     k: NDArray[np.int32]
@@ -39,6 +41,8 @@ class Evaluation:
     high_twin: NDArray[np.int32]  # the first twin with the highest score
     favourable: NDArray[np.int32]
     m: int
+    twins: NDArray[np.int32] | None = None
+    decisions: NDArray[np.int32] | None = None
 
     @property
     def q_inf(self) -> NDArray[np.float64]:
@@ -53,26 +57,30 @@ class Evaluation:
     @property
     def flips(self) -> NDArray[np.bool_]:
         """Whose twins do not all get the same decision."""
-        return (self.favourable > 0) & (self.favourable < self.m)
+        if self.decisions is not None:
+            return self.decisions > 1
+        return (self.favourable > 0) & (self.favourable < (self.m if self.twins is None else self.twins))
 
     def rows(self, chosen: NDArray[Any]) -> Evaluation:
         """The figures of some of the people."""
-        arrays = {name: getattr(self, name)[chosen] for name in _ARRAYS}
-        return Evaluation(**arrays, m=self.m)
+        return Evaluation(**{name: value[chosen] for name, value in self._arrays().items()}, m=self.m)
 
     def updated(self, chosen: NDArray[np.bool_], newer: Evaluation) -> Evaluation:
         """These figures, with those of the chosen people replaced by newer ones."""
-        arrays = {name: np.where(chosen, getattr(newer, name), getattr(self, name)) for name in _ARRAYS}
+        fresh = newer._arrays()
+        arrays = {name: np.where(chosen, fresh[name], value) for name, value in self._arrays().items()}
         return Evaluation(**arrays, m=self.m)
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
         """Several batches as one."""
-        joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _ARRAYS}
-        return cls(**joined, m=pieces[0].m)
+        names = pieces[0]._arrays()
+        return cls(**{name: np.concatenate([getattr(p, name) for p in pieces]) for name in names}, m=pieces[0].m)
 
-
-_ARRAYS = tuple(field.name for field in fields(Evaluation) if field.name != "m")
+    def _arrays(self) -> dict[str, Any]:
+        """The figures that there are."""
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "m"}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class _Figures(NamedTuple):
@@ -87,16 +95,6 @@ class _Figures(NamedTuple):
     favourable: NDArray[np.int32]
 
 
-class _Ruler(NamedTuple):
-    """How classes are told apart, as the kernel takes it."""
-
-    classes: bool
-    epsilon: np.float32
-    grid: bool
-    last: np.float32
-    terms: NDArray[np.float64]
-
-
 def evaluate(
     plan: Plan,
     codes: NDArray[np.float64],
@@ -107,8 +105,8 @@ def evaluate(
 ) -> Evaluation:
     """Score all twins of every person (a row of codes) and measure them, without keeping the scores."""
     bounded = plan.head is not Head.LINEAR
-    figures = _figures(len(codes))
-    ruler = _ruler(plan.m, epsilon, partition, bounded)
+    figures = empty_figures(len(codes))
+    ruler = ruler_of(plan.m, epsilon, partition, bounded)
     _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
     return Evaluation(**figures._asdict(), m=plan.m)
 
@@ -116,8 +114,8 @@ def evaluate(
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
     """The scores of all twins of every person: an (n, m) array."""
     ready = np.empty((len(codes), plan.m), np.float32)
-    ruler = _Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
-    _run(plan, codes, ruler=ruler, figures=_figures(0), ready=ready, threads=threads)
+    ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
+    _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
     return ready
 
 
@@ -139,8 +137,8 @@ def classes(
     if not np.isfinite(scores).all():
         raise OptionError("scores must be finite, but hold NaN or infinity.")
     n, m = scores.shape
-    ruler = _ruler(m, epsilon, partition, bounded)
-    figures = _figures(n)
+    ruler = ruler_of(m, epsilon, partition, bounded)
+    figures = empty_figures(n)
 
     def run(start: int, stop: int) -> None:
         classes_chunk(writeable(scores[start:stop]), scratch(m * PEOPLE), start, ruler, figures)
@@ -149,25 +147,18 @@ def classes(
     return figures.k, figures.q_1
 
 
-def _figures(n: int) -> _Figures:
+def empty_figures(n: int) -> _Figures:
+    """Room for the figures of n people."""
     whole, real = np.int32, np.float32
     kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
     return _Figures(*(np.empty(n, kind) for kind in kinds))
-
-
-def _ruler(m: int, epsilon: float, partition: str, bounded: bool) -> _Ruler:
-    if not (epsilon > 0 and np.isfinite(epsilon)):
-        raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
-    if partition not in ("constrained", "grid"):
-        raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    return _Ruler(True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m))
 
 
 def _run(
     plan: Plan,
     codes: NDArray[np.float64],
     *,
-    ruler: _Ruler,
+    ruler: Ruler,
     figures: _Figures,
     ready: NDArray[np.float32],
     threads: int | None,

@@ -10,11 +10,11 @@ from fairbits.engine.plan import Activation, Head, Plan
 from fairbits.models import Network
 
 
-def plan_of(network: Network, encoding: Encoding, twins: Twins) -> Plan:
-    """The plan for asking this network about people and their twins."""
+def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
+    """The plan for asking this network about people and their twins; with None, about rows just as they are."""
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
-    protected = {int(column) for column in twins.columns}
+    protected = set() if twins is None else {int(column) for column in twins.columns}
     numeric = [i for i in layer.slopes if i not in protected]
     lookup = [i for i in layer.tables if i not in protected]
     sizes = [len(layer.tables[i][1]) for i in lookup]
@@ -41,8 +41,10 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins) -> Plan:
     )
 
 
-def _protected_part(layer: FirstLayer, twins: Twins) -> npt.NDArray[np.float32]:
+def _protected_part(layer: FirstLayer, twins: Twins | None) -> npt.NDArray[np.float32]:
     """What the protected values add to the first layer, once per twin, summed in double precision."""
+    if twins is None:
+        return np.zeros((1, len(layer.bias)), np.float32)
     parts = [
         layer.contribution(int(column), twins.values[:, position]).astype(np.float64)
         for position, column in enumerate(twins.columns)

@@ -10,10 +10,14 @@ for all people of the tile at once. There are as many passes as the person with 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbits.engine.memory import load, lowest, splat, store
 from fairbits.engine.simd import PEOPLE, add, compiled, div, floor, if_greater, merged, minimum, sub
+from fairbits.errors import OptionError
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 INFINITY = np.float32(np.inf)
@@ -28,6 +32,25 @@ def entropy_terms(m: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 def last_bin(epsilon: float, bounded: bool) -> np.float32:
     """The bin that a score of 1 belongs to: it closes the last bin of the unit interval and opens none."""
     return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
+
+
+class Ruler(NamedTuple):
+    """How classes are told apart, as the kernel takes it."""
+
+    classes: bool
+    epsilon: np.float32
+    grid: bool
+    last: np.float32
+    terms: NDArray[np.float64]
+
+
+def ruler_of(m: int, epsilon: float, partition: str, bounded: bool) -> Ruler:
+    """The ruler for m twins, its settings checked. `bounded` says that scores are probabilities."""
+    if not (epsilon > 0 and np.isfinite(epsilon)):
+        raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
+    if partition not in ("constrained", "grid"):
+        raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
+    return Ruler(True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m))
 
 
 @merged

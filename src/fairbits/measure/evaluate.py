@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,13 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Table, Twins
 from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation, Plan, evaluate, gradients, plan_of, scores
+from fairbits.domain.validity import Truth, Validity
+from fairbits.engine import Evaluation, Plan, evaluate, gradients, masked, plan_of, scores, vectors
 from fairbits.errors import ModelError, OptionError
-from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, qid
+from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
+from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasGradients, Model, Network, require
+from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -27,10 +32,16 @@ ROUNDING = 1e-5
 REGRESSION_SHARE = 0.025
 #: People handed to the engine between two reports of progress.
 _CHUNK = 8192
+#: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
+_SCORES = 1_000_000
 
 
 class Evaluator:
-    """Asks one model about people and all their twins, under one tolerance and one partition."""
+    """Asks one model about people and all their twins, under one tolerance and one partition.
+
+    Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
+    can exist. ``rows`` are real people, who exist whatever the rules say.
+    """
 
     def __init__(
         self,
@@ -41,6 +52,7 @@ class Evaluator:
         epsilon: float = DEFAULT_EPSILON,
         partition: str = "constrained",
         threads: int | None = None,
+        rows: Codes | None = None,
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
@@ -55,8 +67,17 @@ class Evaluator:
         self.twins = Twins(schema)
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
+        self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
+        many = len(schema.classes) > 2  # with two classes, one probability says it all
+        self._by_vector = many and schema.scores == "vector"
+        if self._by_vector:
+            require(model, HasClassScores, 'scores = "vector"')
+            if self.partition != "constrained":
+                raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
+        knows_classes = many and isinstance(model, HasClassScores)
+        self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
 
     @property
     def m(self) -> int:
@@ -66,7 +87,7 @@ class Evaluator:
     @property
     def bits_limit(self) -> float:
         """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=self.schema.regression)
+        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self._by_vector)
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person, (n,) arrays."""
@@ -107,26 +128,96 @@ class Evaluator:
         rows[:, self.twins.columns] = self.twins.values[twins]
         return self.encoding.pull_back(self.model.gradients(self.encoding.encode(rows)), rows)  # type: ignore[attr-defined]
 
-    def _evaluate(self, codes: Codes) -> Evaluation:
-        if self._plan is not None:
-            return evaluate(self._plan, codes, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
-        return self._evaluation_of(self.scores(codes))
+    def valid_twins(self, codes: Codes) -> Truth | None:
+        """Which twins can exist, (n, m); None where all of them can, for everybody."""
+        return self.validity.twins(codes) if self.validity.about_twins else None
 
-    def _evaluation_of(self, table: npt.NDArray[np.float32]) -> Evaluation:
-        figures = qid(table, epsilon=self.epsilon, partition=self.partition)
-        favourable = np.zeros(len(table), np.int32)
-        if not self.schema.regression:
-            favourable = (table >= THRESHOLD).sum(axis=1).astype(np.int32)
-        return Evaluation(
-            k=figures.k.astype(np.int32),
-            q_1=figures.q_1.astype(np.float32),
-            low=figures.low.astype(np.float32),
-            high=figures.high.astype(np.float32),
-            low_twin=table.argmin(axis=1).astype(np.int32),
-            high_twin=table.argmax(axis=1).astype(np.int32),
-            favourable=favourable,
-            m=self.m,
+    @cached_property
+    def _lone_plan(self) -> Plan | None:
+        """The kernels for rows as they are, without twins."""
+        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+
+    def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Score of one twin of each person, (n,)."""
+        if self._lone_plan is not None:
+            return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        result = np.empty(len(codes), dtype=np.float32)
+        for start in range(0, len(codes), _CHUNK):
+            rows = slice(start, min(start + _CHUNK, len(codes)))
+            encoded = self.encoding.encode(self._as_twins(codes[rows], twins[rows]))
+            result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
+        bad = np.flatnonzero(~np.isfinite(result))
+        if len(bad):
+            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+        return result
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the model lets its layers be looked at, with gradients."""
+        return isinstance(self.model, HasLayerGradients)
+
+    def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person, (n, width) each."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
+
+    def layer_gradients(
+        self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
+        return self.encoding.pull_back(found, rows)
+
+    def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
+        rows = codes.copy()
+        rows[:, self.twins.columns] = self.twins.values[twins]
+        return rows
+
+    def _evaluate(self, codes: Codes) -> Evaluation:
+        if self._by_vector:
+            return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
+        if self.validity.about_twins or self._plan is None:
+            return self._in_blocks(codes, 1, self._score_figures)
+        return evaluate(self._plan, codes, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
+
+    def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
+        """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
+        people = max(1, _SCORES // (self.m * width))
+        starts = range(0, max(len(codes), 1), people)
+        return Evaluation.concatenate([figures(codes[start : start + people]) for start in starts])
+
+    def _vector_figures(self, codes: Codes) -> Evaluation:
+        assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
+        return vectors(
+            self._class_scores(codes),
+            self.valid_twins(codes),
+            epsilon=self.epsilon,
+            favourable=self.schema.favourable_index,
+            threads=self.threads,
         )
+
+    def _score_figures(self, codes: Codes) -> Evaluation:
+        valid = self.valid_twins(codes)
+        found = masked(
+            self.scores(codes),
+            np.ones((len(codes), self.m), np.bool_) if valid is None else valid,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            bounded=not self.schema.regression,
+            decides=not self.schema.regression,
+            threads=self.threads,
+        )
+        if self._class_scores is not None:  # three or more classes: the most likely one is the decision
+            table = self._class_scores(codes)
+            chosen = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
+            favourable = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
+            found = replace(found, favourable=favourable)
+        return found if valid is not None else replace(found, twins=None)
 
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)
@@ -141,6 +232,18 @@ class Evaluator:
                 f"row {person + 1}); {remedy}."
             )
         return table if self.schema.regression else np.clip(table, 0, 1)
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_core() -> AbstractContextManager[Any]:
+    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
+    return _libraries().limit(limits=1)
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:

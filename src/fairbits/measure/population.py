@@ -65,6 +65,12 @@ class Measurement:
     def __len__(self) -> int:
         return len(self.evaluation.k)
 
+    @property
+    def twins_removed(self) -> int:
+        """How many twins cannot exist under the rules."""
+        twins = self.evaluation.twins
+        return 0 if twins is None else len(self) * self.evaluator.m - int(twins.sum())
+
     def histogram(self) -> dict[int, int]:
         """How many people at each k."""
         counts = np.bincount(self.evaluation.k)
@@ -87,6 +93,8 @@ class Measurement:
             "epsilon": self.evaluator.epsilon,
             "partition": self.evaluator.partition,
             "protected": list(self.schema.protected),
+            "rules": [rule.text for rule in self.schema.rules],
+            "twins_removed": self.twins_removed,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
@@ -139,10 +147,12 @@ class Measurement:
         found = []
         for position, column in enumerate(twins.columns):
             attribute = self.schema.attributes[column]
-            for code in attribute.values():
+            for code in attribute.twin_values():
                 here = twins.values[:, position] == code
                 found.append(
-                    Stake(attribute.name, attribute.read(code), float(lowest[here].sum()), float(highest[here].sum()))
+                    Stake(
+                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
+                    )
                 )
         return found
 

@@ -6,15 +6,27 @@ from fairbits.models.loading import load_model, load_with_encoding, read_model
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import save_as_original
-from fairbits.models.protocols import CanSave, Do, HasActivations, HasGradients, HasInterventions, Model, require
+from fairbits.models.protocols import (
+    CanSave,
+    Do,
+    HasActivations,
+    HasClassScores,
+    HasGradients,
+    HasInterventions,
+    HasLayerGradients,
+    Model,
+    require,
+)
 
 __all__ = [
     "Activation",
     "CanSave",
     "Do",
     "HasActivations",
+    "HasClassScores",
     "HasGradients",
     "HasInterventions",
+    "HasLayerGradients",
     "Loaded",
     "Model",
     "ModelOptions",

@@ -126,6 +126,15 @@ class Network:
         score: Array = special.expit(self._margins(logits))
         return score
 
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            raise ModelError("a regression network has no classes; use its scores.")
+        if self.head == "softmax":
+            return np.asarray(special.softmax(logits, axis=1), dtype=np.float32)
+        return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
+
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The decided class of each encoded row."""
         logits = self.logits(inputs)
@@ -167,21 +176,37 @@ class Network:
             last = special.expit(last)
         return (*afters[:-1], last)
 
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
+        if not 0 <= layer < len(self.weights):
+            raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
+        befores, _ = self._forward(self._checked(inputs))
+        slope = np.asarray(slopes, dtype=np.float32)
+        for i in range(layer, -1, -1):
+            if i < len(self.activations_after):
+                slope = slope * self.activations_after[i].slope(befores[i])
+            slope = slope @ self.weights[i].T
+        return slope
+
     def with_interventions(self, interventions: Sequence[Do]) -> Network:
         """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""
         weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
         for do in interventions:
-            if not 0 <= do.layer < len(weights) - 1:
-                raise OptionError(
-                    f"layer {do.layer} is not a hidden layer; this network has layers 0 to {len(weights) - 2}."
-                )
-            if not 0 <= do.neuron < self.widths[do.layer]:
-                raise OptionError(
-                    f"neuron {do.neuron} is not in layer {do.layer}, which has 0 to {self.widths[do.layer] - 1}."
-                )
+            bias = self.holding_bias(do)
             weights[do.layer][:, do.neuron] = 0
-            biases[do.layer][do.neuron] = self.activations_after[do.layer].inverse(do.value)
+            biases[do.layer][do.neuron] = bias
         return replace(self, weights=tuple(weights), biases=tuple(biases))
+
+    def holding_bias(self, do: Do) -> float:
+        """The bias that alone makes a neuron put out the value; refuses what no surgery can do."""
+        hidden = len(self.weights) - 1
+        if not 0 <= do.layer < hidden:
+            raise OptionError(f"layer {do.layer} is not a hidden layer; this network has layers 0 to {hidden - 1}.")
+        if not 0 <= do.neuron < self.widths[do.layer]:
+            raise OptionError(
+                f"neuron {do.neuron} is not in layer {do.layer}, which has 0 to {self.widths[do.layer] - 1}."
+            )
+        return self.activations_after[do.layer].inverse(do.value)
 
     def save(self, path: str | Path) -> None:
         """Write the network as .npz or .onnx, by the ending of the name."""

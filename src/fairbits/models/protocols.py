@@ -49,11 +49,27 @@ class HasGradients(Protocol):
 
 
 @runtime_checkable
+class HasClassScores(Protocol):
+    """Probabilities of all classes."""
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes), in the order of the schema's classes."""
+
+
+@runtime_checkable
 class HasActivations(Protocol):
     """A look inside: the output of every layer."""
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
         """One (n, width) array per layer; the last is the output after its head."""
+
+
+@runtime_checkable
+class HasLayerGradients(HasActivations, Protocol):
+    """A look inside, and how what is seen there depends on the inputs."""
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer, (n, inputs)."""
 
 
 @runtime_checkable
@@ -73,8 +89,10 @@ class CanSave(Protocol):
 
 
 _INSTEAD: dict[type[Any], tuple[str, str]] = {
+    HasClassScores: ("the probabilities of all classes", 'scores = "favourable"'),
     HasGradients: ("gradients", "a strategy that needs scores only, such as 'random'"),
     HasActivations: ("layer outputs", "measure and search, which need scores only"),
+    HasLayerGradients: ("gradients of layer outputs", "a native network (.npz), or a strategy that needs none"),
     HasInterventions: ("interventions", "measure and search, which need scores only"),
     CanSave: ("a file format", "a .npz or .onnx network"),
 }

@@ -26,11 +26,12 @@ class Budget:
     seconds: float | None = None
     evaluations: int | None = None
     cases: int | None = None
+    queries: int | None = None  # scores and gradients asked of the model, together
 
     def __post_init__(self) -> None:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         if all(limit is None for limit in given.values()):
-            raise OptionError("a search needs a budget, or it never ends; give seconds, evaluations or cases.")
+            raise OptionError("a search needs a budget, or it never ends; give seconds, evaluations, cases or queries.")
         for name, limit in given.items():
             if limit is not None and not 0 < limit < float("inf"):
                 raise OptionError(f"the budget of {name} is {limit}; it must be larger than 0.")
@@ -39,7 +40,9 @@ class Budget:
         parts = []
         if self.seconds is not None:
             parts.append(f"{self.seconds:g} s")
-        parts += [f"{getattr(self, name):,} {name}" for name in ("evaluations", "cases") if getattr(self, name)]
+        parts += [
+            f"{getattr(self, name):,} {name}" for name in ("evaluations", "cases", "queries") if getattr(self, name)
+        ]
         return ", ".join(parts)
 
 

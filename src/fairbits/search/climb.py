@@ -65,7 +65,7 @@ class Climb(Strategy):
         for generation in range(1, self.generations + 1):
             proposed = propose(problem, people, heights, weights, rng)
             toward_boundary(oracle, proposed, people, figures, rng)
-            proposed = problem.limit(proposed, anchors, rng)
+            proposed = problem.limit(proposed, anchors, rng, current=people)
             found = oracle.ask(proposed, seeds=numbers, origin="climb")
             reached = height(found)
             kept = rng.random(len(people)) < np.exp(np.minimum(reached - heights, 0.0) / self.temperature)
@@ -137,7 +137,7 @@ def look_around(
     problem = oracle.problem
     lookers: list[int] = []
     for member in np.argsort(-heights, kind="stable")[: 10 * LOOKERS]:
-        key = people[member, problem.free].tobytes()
+        key = people[member, problem.person].tobytes()
         if key not in looked and len(lookers) < LOOKERS:
             looked.add(key)
             lookers.append(int(member))

@@ -4,7 +4,7 @@ Monjezi, Trivedi, Tan, Tizpaz-Niari, "Information-Theoretic Testing and Debuggin
 Networks", ICSE 2023, Algorithm 1. Where we differ from its public code, and why:
 
 * thousands of seeds and chains advance together instead of one individual at a time: the algorithm allows it;
-* the gradient is that of the logit margin, not of the loss: same signs, but it does not fade to zero where the network
+* the gradient is that of the logit margin, turned to the signs of the loss: it does not fade to zero where the network
   is certain; where it is zero all the same (dead ReLUs), one random attribute moves, as in the paper;
 * a hop is one evaluation: the inner L-BFGS-B of the public code re-evaluates the same integer point 13 times of 14.
   Real attributes, where an inner step can do something, take one gradient step towards a wider span with each hop;
@@ -22,12 +22,16 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, choose_from
+from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.partition import assign, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, population
 
+#: Seeds that advance together, at most: with more, a short search would end before their hops lead anywhere.
+LARGEST = 1024
+FEEDBACK = ("quantitative", "binary")
 #: An attribute's gradient counts as at least this share of the mean one, lest a dead attribute take every hop.
 FLOOR = 0.01
 
@@ -41,6 +45,7 @@ class Dice(Strategy):
     local_moves: int = 1000
     global_step: float = 1.0
     local_step: float = 1.0
+    feedback: str = "quantitative"  # or "binary": only whether twins get different decisions, as earlier testers have
 
     name: ClassVar[str] = "dice"
     needs_gradients: ClassVar[bool] = True
@@ -49,35 +54,43 @@ class Dice(Strategy):
         for option in ("global_moves", "global_step", "local_step"):
             if not getattr(self, option) > 0:
                 raise OptionError(f"{option} is {getattr(self, option)}; it must be larger than 0.")
+        if self.feedback not in FEEDBACK:
+            raise OptionError(f"feedback {self.feedback!r} is not known; {choose_from(str(self.feedback), FEEDBACK)}")
         if self.local_moves < 0 or (self.seeds is not None and self.seeds < 1):
             raise OptionError("local_moves must be 0 or more and seeds 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Some seeds through the global phase, each with its local phases."""
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or population(oracle.evaluator.m))
+        rows = problem.pick_rows(rng, self.seeds or min(LARGEST, population(oracle.evaluator.m)))
         anchors = problem.rows[rows]
         people = anchors.copy()
         numbers, figures = oracle.open_seeds(rows)
-        best_k, best_span = np.full(len(rows), -1), np.full(len(rows), -1.0)
+        best_k, best_span = np.full(len(rows), -1.0), np.full(len(rows), -1.0)
         for move in range(self.global_moves):
             if move:
                 figures = oracle.ask(people, seeds=numbers, origin="global")
-            better = (figures.k > best_k) | ((figures.k == best_k) & (figures.span > best_span))
-            best_k = np.where(better, figures.k, best_k)
-            best_span = np.where(better, figures.span, best_span)
+            k, span = self._worth(figures)
+            better = (k > best_k) | ((k == best_k) & (span > best_span))
+            best_k, best_span = np.where(better, k, best_k), np.where(better, span, best_span)
             direction = self._direction(oracle, people, rng)
             if better.any():
                 self._local(oracle, people[better], anchors[better], numbers[better], figures.rows(better), rng)
-            people = problem.limit(self._moved(problem, people, direction), anchors, rng)
+            people = problem.limit(self._moved(problem, people, direction), anchors, rng, current=people)
 
     def _direction(self, oracle: Oracle, people: Codes, rng: np.random.Generator) -> Codes:
         """Signs on which the gradients of two twins in the largest class agree; never zero everywhere."""
         scores = oracle.scores(people)
-        members = assign(scores, oracle.evaluator.epsilon, oracle.evaluator.partition)
-        one, other = two_of_largest(members, rng)
+        favourable = scores >= THRESHOLD
+        if self.feedback == "binary":
+            members = favourable.astype(np.int64)
+        else:
+            members = assign(scores, oracle.evaluator.epsilon, oracle.evaluator.partition)
+        one, other = two_of_largest(members, rng, oracle.evaluator.valid_twins(people))
         first, second = np.sign(oracle.gradients(people, one)), np.sign(oracle.gradients(people, other))
         direction = np.where(first == second, first, 0.0)
+        if not oracle.problem.schema.regression:  # the loss falls with the margin of the label that is given
+            direction[favourable[np.arange(len(people)), one]] *= -1.0
         still = np.flatnonzero(~direction.any(axis=1))
         direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
         return direction
@@ -106,17 +119,25 @@ class Dice(Strategy):
             hopped[:, problem.free] = np.clip(current[:, problem.free] + wider, problem.low, problem.high)
             signs = rng.choice([-1.0, 1.0], len(current))
             hopped = problem.step(hopped, draw(weights, rng), self.local_step * signs)
-            hopped = problem.limit(hopped, anchors, rng)
+            hopped = problem.limit(hopped, anchors, rng, current=current)
             found = oracle.ask(hopped, seeds=seeds, origin="local")
             reached = self._spread(oracle, found)
             accepted = rng.random(len(current)) < np.exp(np.minimum(reached - score, 0.0))
             current[accepted], score[accepted] = hopped[accepted], reached[accepted]
             weights[accepted], wider[accepted] = hop_plan(oracle, hopped[accepted], found.rows(accepted))
 
+    def _worth(self, figures: Evaluation) -> tuple[Codes, Codes]:
+        """What a person is judged by in the global phase: k, then the span; or only whether decisions differ."""
+        if self.feedback == "binary":
+            return figures.flips.astype(np.float64), np.zeros(len(figures.k))
+        return figures.k.astype(np.float64), figures.span.astype(np.float64)
+
     def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
-        """Δ: how many classes lie between the lowest and the highest score."""
+        """Δ: how many classes fit between the lowest and the highest score, taken or not."""
+        if self.feedback == "binary":
+            return figures.flips.astype(np.float64)
         if oracle.evaluator.partition == "constrained":
-            return figures.k.astype(np.float64) - 1.0
+            return np.floor(figures.span.astype(np.float64) / oracle.evaluator.epsilon)
         ends = grid_bins(np.column_stack([figures.low, figures.high]), oracle.evaluator.epsilon)
         return (ends[:, 1] - ends[:, 0]).astype(np.float64)
 
@@ -126,11 +147,15 @@ def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes,
     (inverse to the summed slopes: small slopes stay near), and the step of the real ones towards a wider span.
     """
     low, high = oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
+    problem = oracle.problem
+    return inverse(low, high), np.where(problem.discrete, 0.0, np.sign(high - low) * problem.stride)
+
+
+def inverse(low: Codes, high: Codes) -> Codes:
+    """Weights inverse to the summed slopes of two twins, the same for all attributes where there are none."""
     slope = np.abs(low) + np.abs(high)
     mean = slope.mean(axis=1, keepdims=True)
-    weights = 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
-    problem = oracle.problem
-    return weights, np.where(problem.discrete, 0.0, np.sign(high - low) * problem.stride)
+    return 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
 
 
 def draw(weights: Codes, rng: np.random.Generator) -> Indices:
@@ -139,12 +164,18 @@ def draw(weights: Codes, rng: np.random.Generator) -> Indices:
     return (heights < rng.random((len(weights), 1)) * heights[:, -1:]).sum(axis=1)
 
 
-def two_of_largest(members: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+def two_of_largest(
+    members: Indices, rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
+) -> tuple[Indices, Indices]:
     """Two different twins of each person's largest class (the same one twice where it has only one)."""
     n, m = members.shape
     classes = int(members.max()) + 1
-    sizes = np.bincount((members + classes * np.arange(n)[:, None]).ravel(), minlength=n * classes).reshape(n, classes)
+    flat = (members + classes * np.arange(n)[:, None]).ravel()
+    weights = None if valid is None else valid.ravel().astype(np.float64)
+    sizes = np.bincount(flat, weights, minlength=n * classes).reshape(n, classes)
     inside = members == sizes.argmax(axis=1)[:, None]
+    if valid is not None:
+        inside &= valid
     keys = np.where(inside, rng.random((n, m)), 2.0)
     order = np.argsort(keys, axis=1)
     one = order[:, 0]

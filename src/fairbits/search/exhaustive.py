@@ -43,13 +43,13 @@ class Exhaustive(Strategy):
     @cached_property
     def _rows(self) -> Codes:
         """The distinct real people, in table order."""
-        _, first = np.unique(self.problem.rows[:, self.problem.free], axis=0, return_index=True)
+        _, first = np.unique(self.problem.rows[:, self.problem.person], axis=0, return_index=True)
         return self.problem.rows[np.sort(first)]
 
     @property
     def _per_row(self) -> int:
-        sizes = self.problem.high - self.problem.low
-        return 1 + (int(sizes.sum()) if self.distance else 0)
+        others = sum(len(self.problem.schema.attributes[column].values()) - 1 for column in self.problem.free)
+        return 1 + (others if self.distance else 0)
 
     @property
     def people(self) -> int:
@@ -74,10 +74,11 @@ class Exhaustive(Strategy):
         """Some of the rows with all their neighbours."""
         start = number * self._rows_per_round
         rows = self._rows[start : start + self._rows_per_round]
-        self._ask(oracle, rows, "data")
+        self._ask(oracle, rows[self.problem.allowed(rows)], "data")
         if self.distance == 0:
             return
-        self._ask(oracle, self.problem.neighbours(rows)[0], "exhaustive")
+        people, origin = self.problem.neighbours(rows)
+        self._ask(oracle, people[(people != rows[origin]).any(axis=1)], "exhaustive")
 
     def _ask(self, oracle: Oracle, people: Codes, origin: str) -> None:
         for start in range(0, len(people), BATCH):

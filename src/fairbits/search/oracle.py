@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,9 @@ from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
+
+#: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
+MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
 
 Clock = Callable[[], float]
 
@@ -47,6 +50,8 @@ class Tally:
     seconds_to_k_final_sum: float = 0.0
     seconds_to_first_id: float | None = None
     seconds_to_1000_id: float | None = None
+    twins_removed: int = 0
+    moves_removed: int = 0
 
 
 @dataclass(slots=True)
@@ -81,6 +86,7 @@ class Oracle:
         self.evaluator = problem.evaluator
         self.budget = budget
         self.tally = tally or Tally()
+        self.findings: dict[str, Any] = {}  # what a strategy has to say besides cases; ends up in the summary
         self._sink = sink
         self._seen = _filter_for(budget) if seen is None else seen
         self._nearest = NearestRow(problem.schema, problem.rows) if nearest is None else nearest
@@ -117,7 +123,7 @@ class Oracle:
         asked = people[:allowed]
         if allowed == 0:
             raise BudgetSpent
-        figures = self.evaluator.evaluate(asked)
+        figures = self._figures(asked)
         mine = None if seeds is None else seeds[:allowed]
         self._count(figures, mine, origin)
         full = self._record(asked, figures, mine, origin)
@@ -128,13 +134,48 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """All twin scores of people who have been asked about already."""
-        return self.evaluator.scores(people)
+        """All twin scores of people who have been asked about already (and so are paid for: not counted again).
+
+        A twin that cannot exist has the score of the first that can: it never stands out.
+        """
+        table = self.evaluator.scores(people)
+        valid = self.evaluator.valid_twins(people)
+        if valid is None:
+            return table
+        stand_in = table[np.arange(len(table)), valid.argmax(axis=1)]
+        return np.where(valid, table, stand_in[:, None])
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
         """Slope of the logit margin along the free attributes, at one twin of each person, (n, free)."""
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
+
+    def again(self, people: Codes) -> Evaluation:
+        """Figures of people who have been asked about already: not counted, kept or limited a second time."""
+        return self.evaluator.evaluate(people)
+
+    def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """The score of one twin of each person, (n,): a query each, but nobody is asked about in full, or kept."""
+        self._query(len(people))
+        return self.evaluator.scores_at(people, twins)
+
+    def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person."""
+        self._query(len(people))
+        return self.evaluator.layers(people, twins)
+
+    def layer_gradients(
+        self, people: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> Codes:
+        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person, (n, free)."""
+        self._query(len(people))
+        return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
+
+    def _query(self, count: int) -> None:
+        """Count questions that are no evaluations, and ask none after the end."""
+        if self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+            raise BudgetSpent
+        self.tally.queries += count
 
     def close_round(self) -> None:
         """Add this round's seeds to the tally; the next round has its own."""
@@ -149,14 +190,41 @@ class Oracle:
         budget = self.budget
         if budget.seconds is not None and self.seconds >= budget.seconds:
             return 0
+        if budget.queries is not None:
+            wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
         if budget.evaluations is None:
             return wanted
         return min(wanted, budget.evaluations - self.tally.evaluations)
+
+    def _figures(self, people: Codes) -> Evaluation:
+        """Figures, in which nobody who cannot exist looks like a find. Proposals come through Problem.limit, so this
+        is for strategies that forget to.
+        """
+        figures = self.evaluator.evaluate(people)
+        if not self.problem.schema.rules:
+            return figures
+        missing = ~self.evaluator.validity.people(people)
+        if not missing.any():
+            return figures
+        nothing: dict[str, Any] = {
+            "k": 1,
+            "q_1": 0,
+            "high": figures.low,
+            "high_twin": figures.low_twin,
+            "favourable": 0,
+        }
+        flat = {name: np.where(missing, value, getattr(figures, name)) for name, value in nothing.items()}
+        if figures.decisions is not None:
+            flat["decisions"] = np.where(missing, 1, figures.decisions)
+        return replace(figures, **{name: v.astype(getattr(figures, name).dtype) for name, v in flat.items()})
 
     def _count(self, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
         tally, n = self.tally, len(figures.k)
         tally.evaluations += n
         tally.queries += n * figures.m
+        tally.twins_removed += 0 if figures.twins is None else n * figures.m - int(figures.twins.sum())
+        tally.moves_removed += self.problem.moves_removed
+        self.problem.moves_removed = 0
         tally.k_max = max(tally.k_max, int(figures.k.max()))
         if origin == "local":
             tally.local_tries += n
@@ -169,7 +237,9 @@ class Oracle:
 
     def _record(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> bool:
         """Keep whom nobody has kept before; says whether the budget of cases is full."""
-        new = np.flatnonzero(self._seen.add(keys_of(people, self.problem.free)))
+        new = np.flatnonzero(self._seen.add(keys_of(people, self.problem.person)))
+        if self.problem.schema.rules or self.problem.min_plausibility is not None:
+            new = new[self.problem.allowed(people[new])]
         limit = self.budget.cases
         if limit is not None:
             new = new[: limit - self.tally.cases]
@@ -183,7 +253,7 @@ class Oracle:
         near = self._nearest.find(people, threads=self.evaluator.threads)
         now, tally = self.seconds, self.tally
         numbers = tally.evaluations - len(figures.k) + new
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, Any] = {
             "k": figures.k[new],
             "q_inf": figures.q_inf[new],
             "q_1": figures.q_1[new],
@@ -194,6 +264,8 @@ class Oracle:
             "low_twin": figures.low_twin[new],
             "high_twin": figures.high_twin[new],
             "favourable": figures.favourable[new],
+            "twins": figures.m if figures.twins is None else figures.twins[new],
+            "plausibility": self.problem.plausibility.percentiles(people, threads=self.evaluator.threads),
             "seed_row": np.full(len(new), -1) if seed_rows is None else seed_rows,
             "changed": near.changed,
             "l1": near.l1,
@@ -211,6 +283,8 @@ class Oracle:
 
 
 def _filter_for(budget: Budget) -> Seen:
-    """A duplicate filter no larger than the budget can fill."""
-    bounds = [bound for bound in (budget.evaluations, budget.cases) if bound is not None]
-    return Seen(capacity_hint=min(bounds)) if bounds else Seen()
+    """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
+    bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
+    if budget.seconds is not None:
+        bounds.append(int(min(LARGEST_HINT, MOST_PER_SECOND * (1.0 + budget.seconds))))
+    return Seen(capacity_hint=min(bounds))

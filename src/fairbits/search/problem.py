@@ -11,34 +11,84 @@ from fairbits.domain import Table
 from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
+from fairbits.measure.plausibility import Plausibility
 
 Indices = npt.NDArray[np.int64]
 
 #: The paper's number of partitions that seeds are drawn from in turn.
 PARTITIONS = 4
+#: How often a draw that breaks a rule is drawn again before it is left to be refused.
+REDRAWS = 20
 
 
 class Problem:
-    """One subject under search. People are full rows of codes; moves touch only the non-protected ones.
+    """One subject under search. People are full rows of codes; moves touch only the ``free`` columns.
 
-    ``within`` keeps every proposal within so many changed attributes of the real row that it started from.
+    ``person`` are the columns that say who somebody is: the free ones, and those that are immutable. ``within`` keeps
+    every proposal within so many changed attributes of the real row that it started from; ``min_plausibility`` keeps
+    everybody at least as ordinary as so many percent of the rows. The schema's rules hold for every proposal.
     """
 
-    def __init__(self, evaluator: Evaluator, table: Table, *, within: int | None = None):
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        table: Table,
+        *,
+        within: int | None = None,
+        min_plausibility: float | None = None,
+    ):
         if within is not None and within < 0:
             raise OptionError(f"within is {within}; give the number of attributes that may change, 0 or more.")
+        if min_plausibility is not None and not 0 <= min_plausibility <= 100:
+            raise OptionError(f"min_plausibility is {min_plausibility:g}; it is a percentile, between 0 and 100.")
         self.evaluator = evaluator
         self.schema = evaluator.schema
         self.rows = table.codes
         self.within = within
-        self.free = np.array(self.schema.free_columns, dtype=np.int64)
+        self.min_plausibility = min_plausibility
+        self.moves_removed = 0
+        self.person = np.array(self.schema.free_columns, dtype=np.int64)
+        self.free = np.array(self.schema.movable_columns, dtype=np.int64)
         if len(self.free) == 0:
-            raise OptionError("every attribute is protected, so there is nothing to search over.")
+            raise OptionError("every attribute is protected or immutable, so there is nothing to search over.")
         attributes = [self.schema.attributes[i] for i in self.free]
         self.low = np.array([a.low for a in attributes])
         self.high = np.array([a.upper for a in attributes])
         self.stride = np.array([a.stride for a in attributes])
         self.discrete = np.array([a.discrete for a in attributes])
+        self._sets = {place: np.array(a.allowed) for place, a in enumerate(attributes) if a.allowed}
+        mine = set(self.schema.movable_columns)
+        self._drawn_rules = [rule for rule in self.schema.rules if mine.issuperset(rule.columns)]
+
+    @cached_property
+    def plausibility(self) -> Plausibility:
+        """How ordinary people are, learned from the rows."""
+        return Plausibility(self.schema, self.rows)
+
+    @cached_property
+    def plausible_rows(self) -> Indices:
+        """The rows that a search may start from."""
+        if self.min_plausibility is None:
+            return np.arange(len(self.rows))
+        return np.flatnonzero(self.plausible(self.rows))
+
+    @property
+    def _anybody_is_allowed(self) -> bool:
+        return self.min_plausibility is None and not self.evaluator.validity.any
+
+    def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
+        """Who can exist under the rules, and is plausible enough."""
+        fine = np.ones(len(people), dtype=np.bool_)
+        if self.evaluator.validity.any:
+            fine = self.evaluator.validity.people(people)
+        if self.min_plausibility is not None:
+            fine[fine] = self.plausible(people[fine])
+        return fine
+
+    def plausible(self, people: Codes) -> npt.NDArray[np.bool_]:
+        """Who is as ordinary as was asked for."""
+        found = self.plausibility.percentiles(people, threads=self.evaluator.threads)
+        return np.asarray(found >= (self.min_plausibility or 0.0))
 
     @cached_property
     def partitions(self) -> tuple[Indices, ...]:
@@ -47,11 +97,14 @@ class Problem:
         from threadpoolctl import threadpool_limits
 
         spread = np.where(self.high > self.low, self.high - self.low, 1.0)
-        scaled = (self.rows[:, self.free] - self.low) / spread
+        starts = self.plausible_rows
+        if len(starts) == 0:
+            raise OptionError(f"no row of the table has a plausibility of {self.min_plausibility:g}; lower it.")
+        scaled = (self.rows[np.ix_(starts, self.free)] - self.low) / spread
         count = min(PARTITIONS, len(np.unique(scaled, axis=0)))
         with threadpool_limits(1):  # the result must not depend on the cores
             found = KMeans(count, n_init=1, random_state=0).fit_predict(scaled)
-        return tuple(np.flatnonzero(found == i) for i in range(count))
+        return tuple(starts[found == i] for i in range(count))
 
     def pick_rows(self, rng: np.random.Generator, count: int) -> Indices:
         """Table rows to start from, one partition after the other."""
@@ -63,11 +116,28 @@ class Problem:
         return picked
 
     def uniform(self, rng: np.random.Generator, count: int) -> Codes:
-        """Values for the free attributes, each uniform over its domain, (count, free)."""
+        """Values for the free attributes, each uniform over its domain, (count, free).
+
+        Draws that break a rule about these attributes are drawn again, a few times.
+        """
+        values = self._drawn(rng, count)
+        for _ in range(REDRAWS if self._drawn_rules else 0):
+            places = {int(column): place for place, column in enumerate(self.free)}
+            kept = [rule.over(lambda column: values[:, places[column]]) for rule in self._drawn_rules]  # noqa: B023
+            broken = np.flatnonzero(~np.logical_and.reduce(kept))
+            if len(broken) == 0:
+                break
+            values[broken] = self._drawn(rng, len(broken))
+        return values
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> Codes:
         draws = rng.random((count, len(self.free)))
         whole = np.floor(self.low + draws * (self.high - self.low + 1))
         real = self.low + draws * (self.high - self.low)
-        return np.where(self.discrete, np.minimum(whole, self.high), real)
+        values = np.where(self.discrete, np.minimum(whole, self.high), real)
+        for place, known in self._sets.items():
+            values[:, place] = known[(draws[:, place] * len(known)).astype(np.int64)]
+        return values
 
     def step(self, people: Codes, attribute: Indices, amount: Codes) -> Codes:
         """Copies of the people, each moved by ``amount`` strides in one free attribute.
@@ -80,12 +150,12 @@ class Problem:
         here, length = people[persons, columns], amount * self.stride[attribute]
         outside = (here + length < low) | (here + length > high)
         moved[persons, columns] = np.clip(np.where(outside, here - length, here + length), low, high)
-        return moved
+        return self._onto_values(moved, people)
 
     def neighbours(self, people: Codes) -> tuple[Codes, Indices]:
         """Everybody who differs from one of these people in one free attribute, and from whom (by position).
 
-        Real attributes take the values on their stride.
+        Real attributes take the values on their stride. Whoever is not allowed is replaced by the person themself.
         """
         found, origins = [], []
         for position, column in enumerate(self.free):
@@ -96,16 +166,52 @@ class Problem:
             other = changed[:, column] != people[origin, self.free[position]]
             found.append(changed[other])
             origins.append(origin[other])
-        return np.concatenate(found), np.concatenate(origins)
+        everybody, origin = np.concatenate(found), np.concatenate(origins)
+        if self._anybody_is_allowed:
+            return everybody, origin
+        removed = np.flatnonzero(~self.allowed(everybody))
+        self.moves_removed += len(removed)
+        everybody[removed] = people[origin[removed]]
+        return everybody, origin
 
-    def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator) -> Codes:
-        """Bring people back within ``within`` changes of their anchors by undoing changes at random."""
-        if self.within is None:
+    def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None) -> Codes:
+        """What is left of a move: every strategy hands its proposals through here before it asks about them.
+
+        A value that does not exist becomes the next one in the direction of the move. Changes beyond ``within`` of
+        the anchor are undone at random. Whoever then breaks a rule, or is not plausible enough, stays at ``current``
+        (at the anchor, where the strategy does not say where it came from).
+        """
+        before = anchors if current is None else current
+        people = self._onto_values(people, before)
+        if self.within is not None:
+            people = self._near(people, anchors, self.within, rng)
+        if self._anybody_is_allowed:
             return people
+        removed = np.flatnonzero(~self.allowed(people))
+        if len(removed):
+            self.moves_removed += len(removed)
+            people = people.copy()
+            people[removed] = before[removed]
+        return people
+
+    def _onto_values(self, people: Codes, before: Codes) -> Codes:
+        """Move values that are not in an attribute's set on to the next one that is."""
+        if not self._sets:
+            return people
+        result = people.copy()
+        for place, known in self._sets.items():
+            column = self.free[place]
+            wanted = people[:, column]
+            up = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            down = np.maximum(np.searchsorted(known, wanted, side="right") - 1, 0)
+            result[:, column] = known[np.where(wanted > before[:, column], up, down)]
+        return result
+
+    def _near(self, people: Codes, anchors: Codes, within: int, rng: np.random.Generator) -> Codes:
         mine, real = people[:, self.free], anchors[:, self.free]
         changed = mine != real
         rank = np.argsort(np.argsort(np.where(changed, rng.random(changed.shape), 2.0), axis=1), axis=1)
-        kept = np.where(changed & (rank < self.within), mine, real)
+        kept = np.where(changed & (rank < within), mine, real)
         result = people.copy()
         result[:, self.free] = kept
         return result

@@ -7,14 +7,25 @@ from dataclasses import fields
 from typing import Any
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
+from fairbits.search.adf import Adf
+from fairbits.search.aequitas import Aequitas
 from fairbits.search.climb import Climb
 from fairbits.search.dice import Dice
+from fairbits.search.eidig import Eidig
 from fairbits.search.exhaustive import Exhaustive
+from fairbits.search.expga import ExpGA
+from fairbits.search.grft import Grft
+from fairbits.search.maft import Maft
+from fairbits.search.neuronfair import NeuronFair
 from fairbits.search.problem import Problem
+from fairbits.search.sg import Sg
 from fairbits.search.strategy import Strategy
+from fairbits.search.themis import Themis
 from fairbits.search.uniform import Random
 
-STRATEGIES: dict[str, type[Strategy]] = {kind.name: kind for kind in (Climb, Dice, Random)}
+OURS: tuple[type[Strategy], ...] = (Climb, Dice, Random)
+RIVALS: tuple[type[Strategy], ...] = (Adf, Aequitas, Eidig, ExpGA, Grft, Maft, NeuronFair, Sg, Themis)
+STRATEGIES: dict[str, type[Strategy]] = {kind.name: kind for kind in OURS + RIVALS}
 DEFAULT = Climb.name
 
 
@@ -29,10 +40,20 @@ def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> St
     for option in options:
         if option not in known:
             raise OptionError(f"strategy {name!r} has no option {option!r}; {choose_from(option, known)}")
-    if kind.needs_gradients and not problem.evaluator.has_gradients:
-        able = ", ".join(other.name for other in STRATEGIES.values() if not other.needs_gradients)
+    missing = lacking(kind, problem)
+    if missing is not None:
+        able = ", ".join(other.name for other in STRATEGIES.values() if lacking(other, problem) is None)
         raise CapabilityError(
-            f"strategy {name!r} needs gradients, which {type(problem.evaluator.model).__name__!r} does not offer; "
+            f"strategy {name!r} needs {missing}, which {type(problem.evaluator.model).__name__!r} does not offer; "
             f"use one of: {able}."
         )
     return kind(**options)
+
+
+def lacking(kind: type[Strategy], problem: Problem) -> str | None:
+    """What a strategy needs and this model does not have."""
+    if kind.needs_gradients and not problem.evaluator.has_gradients:
+        return "gradients"
+    if kind.needs_layers and not problem.evaluator.has_layers:
+        return "gradients of layer outputs"
+    return None

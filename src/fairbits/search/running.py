@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -20,6 +19,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
+from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.nearest import NearestRow
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -44,17 +44,12 @@ class Settings:
     epsilon: float | None = None
     partition: str = "constrained"
     within: int | None = None
+    min_plausibility: float | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
-
-
-def generator(seed: int, *path: str | int) -> np.random.Generator:
-    """One leaf of the tree of randomness: the same name always gives the same numbers."""
-    key = [step if isinstance(step, int) else zlib.crc32(step.encode()) for step in path]
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def search_subject(
@@ -77,8 +72,9 @@ def search_subject(
         epsilon=epsilon,
         partition=settings.partition,
         threads=settings.threads,
+        rows=subject.table.codes,
     )
-    problem = Problem(evaluator, subject.table, within=settings.within)
+    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     strategy = make_strategy(settings.strategy, settings.options, problem)
     manifest = _manifest(subject, settings, epsilon)
     place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
@@ -120,6 +116,7 @@ def _prepare(problem: Problem, strategy: Strategy) -> NearestRow:
     someone = problem.rows[:1]
     nearest.find(someone)
     problem.evaluator.evaluate(someone)
+    problem.plausibility.percentiles(someone)
     if problem.evaluator.has_gradients:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
     if strategy.rounds is None:
@@ -133,7 +130,7 @@ def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
         return {}
     seen = Seen(capacity_hint=max(writer.cases * 2, 1_000_000))
     for codes in writer.stored_codes():
-        seen.add(keys_of(codes, problem.free))
+        seen.add(keys_of(codes, problem.person))
     state = writer.last_checkpoint or {}
     known = Run.open(writer.folder).query(
         "SELECT count(*) AS cases, count(*) FILTER (flips) AS ids, coalesce(max(seconds), 0) AS seconds FROM cases"
@@ -161,6 +158,7 @@ def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str,
         "epsilon": epsilon,
         "partition": settings.partition,
         "within": settings.within,
+        "min_plausibility": settings.min_plausibility,
         "threads": settings.threads,
         "budget": asdict(settings.budget),
     }

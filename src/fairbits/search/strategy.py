@@ -19,6 +19,7 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     needs_gradients: ClassVar[bool] = False
+    needs_layers: ClassVar[bool] = False
     #: How many rounds there are in all, for strategies that come to an end; None for those that never do.
     rounds: int | None = None
     #: Once all rounds are done: everybody within so many changes of a real row has been asked.

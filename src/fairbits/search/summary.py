@@ -27,6 +27,10 @@ def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int
         "seed": settings.seed,
         "threads": evaluator.threads,
         "within": settings.within,
+        "min_plausibility": settings.min_plausibility,
+        "rules": [rule.text for rule in oracle.problem.schema.rules],
+        "twins_removed": tally.twins_removed,
+        "moves_removed": tally.moves_removed,
         "m": evaluator.m,
         "bits_limit": evaluator.bits_limit,
         "seconds": oracle.seconds,
@@ -41,17 +45,18 @@ def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int
         "seconds_to_1000_id": tally.seconds_to_1000_id,
         **figures,
         "exact": exact,
+        "findings": oracle.findings,
     }
 
 
 def _near_figures(figures: dict[str, Any], oracle: Oracle, exact_within: int | None) -> list[str]:
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
-    rows = oracle.problem.rows
+    rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []
     if exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
     elif len(rows) * oracle.evaluator.m <= MOST_SCORES and oracle.evaluator.native:
-        on_data = int(oracle.evaluator.evaluate(rows).k.max())
+        on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
         for name in ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3"):
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]

@@ -11,7 +11,10 @@ from fairbits.store import parts
 from fairbits.store.files import TEMPORARY
 
 RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
-_OWN = re.compile(r"(run|summary|checkpoint)\.json|(layers|neurons|repairs)\.parquet|repaired\.\w+|report\.(html|md)")
+_OWN = re.compile(
+    r"(run|summary|checkpoint|debug)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
+    r"|repaired\.\w+|report\.(html|md)"
+)
 _OWN_PART = re.compile(parts.PART.pattern + rf"({re.escape(parts.SET_ASIDE)})?")
 
 

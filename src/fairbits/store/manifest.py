@@ -16,7 +16,7 @@ from fairbits.errors import OptionError
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
 
-FORMAT = 1
+FORMAT = 2
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
 OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")

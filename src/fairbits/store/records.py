@@ -19,8 +19,9 @@ import pyarrow as pa
 from fairbits.domain import Attribute, Schema
 from fairbits.domain.attribute import Codes
 
-#: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``seed_row`` is the row of the
-#: table that the search started from (-1: none), ``changed`` the attributes changed from the nearest row of the table.
+#: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``twins`` those that can exist,
+#: ``plausibility`` is a percentile among the rows of the table, ``seed_row`` the row that the search started from
+#: (-1: none), ``changed`` the attributes changed from the nearest row.
 FIGURES: dict[str, pa.DataType] = {
     "k": pa.int32(),
     "q_inf": pa.float32(),
@@ -32,6 +33,8 @@ FIGURES: dict[str, pa.DataType] = {
     "low_twin": pa.int32(),
     "high_twin": pa.int32(),
     "favourable": pa.int32(),
+    "twins": pa.int32(),
+    "plausibility": pa.float32(),
     "origin": pa.dictionary(pa.int32(), pa.string()),
     "seed_row": pa.int32(),
     "changed": pa.int16(),
@@ -58,6 +61,8 @@ class Case:
     worst: str
     best: str
     favourable: int
+    twins: int
+    plausibility: float
     origin: str
     seed_row: int
     changed: int

@@ -47,12 +47,13 @@ SCHEMA = Schema(
         Attribute(name="st_depression", kind="integer", low=0, high=6, labels=tuple(f"{i}.0–{i}.9" for i in range(7))),
         Attribute(name="st_slope", kind="integer", low=1, high=3, labels=SLOPE),
         Attribute(name="vessels_coloured", kind="integer", low=0, high=3),
-        # The source codes this 3, 6, 7 and the paper keeps it; 4 and 5 lie inside the domain but stand for nobody.
+        # The source codes this 3, 6, 7 and the paper keeps it; 4 and 5 stand for nobody.
         Attribute(
             name="thal",
             kind="integer",
             low=3,
             high=7,
+            allowed=(3, 6, 7),
             labels=("normal", "4 (no such code)", "5 (no such code)", "fixed defect", "reversible defect"),
         ),
     ),

@@ -1,0 +1,201 @@
+"""Which neurons carry it: every neuron held at every value that it can take, and what becomes of k and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import Subject
+from fairbits.debug.results import Candidate, Floats, NeuronEffect
+from fairbits.domain.attribute import Codes
+from fairbits.engine import accuracies, study
+from fairbits.errors import ModelError
+from fairbits.measure import Evaluator
+from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+
+#: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
+MOST_LOSS = 0.05
+#: And it must leave this share of what the network gains over deciding the same for everybody: where classes are
+#: uneven, the first rule alone would keep values that switch the whole network off (k = 1, and of no use).
+LEAST_GAIN = 0.1
+#: A value this small beside the neuron's largest counts as inactive.
+INACTIVE = 1e-3
+#: Rows that the neurons' values are taken from, at most; and how many run through the model at a time.
+MOST_ROWS, ROWS = 100_000, 16_384
+STATISTICS = ("zero", "min", "max", "mean", "mean-sd", "mean+sd", "mean-2sd", "mean+2sd")
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tried:
+    """What each intervention does; ``accuracy`` is NaN where it is not known."""
+
+    accuracy: Floats
+    k_mean: Floats
+    id_rate: Floats
+
+
+def neuron_effects(
+    evaluator: Evaluator, subject: Subject, cases: Codes, layers: Sequence[int], *, rng: np.random.Generator
+) -> tuple[tuple[NeuronEffect, ...], float | None]:
+    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
+    codes = subject.table.codes
+    if len(codes) > MOST_ROWS:
+        codes = codes[np.sort(rng.choice(len(codes), MOST_ROWS, replace=False))]
+    values = _values(subject, codes, [layer - 1 for layer in layers])
+    named = [
+        (name, Do(layer - 1, neuron, float(table[place, neuron])))
+        for layer, table in zip(layers, values, strict=True)
+        for neuron in range(table.shape[1])
+        for place, name in enumerate(NAMES)
+    ]
+    ranges = {layer - 1: table[1:3] for layer, table in zip(layers, values, strict=True)}
+    named = [(name, do) for name, do in named if _possible(subject.model, do, ranges[do.layer][:, do.neuron])]
+    distinct = list(dict.fromkeys(do for _, do in named))
+    baseline = accuracy_of(subject.model, subject)
+    tried = _try(evaluator, subject, cases, distinct, judged=baseline is not None)
+    where = {do: number for number, do in enumerate(distinct)}
+    k_before = float(evaluator.evaluate(cases).k.mean())
+    floor = -np.inf if baseline is None else accuracy_floor(baseline, subject)
+    found = []
+    for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
+        candidates = tuple(
+            _candidate(name, do, tried, where[do], floor, subject.schema.regression) for name, do in group
+        )
+        found.append(_judged(layer + 1, neuron, candidates, k_before))
+    return tuple(found), baseline
+
+
+def accuracy_floor(baseline: float, subject: Subject) -> float:
+    """The least accuracy that counts as kept."""
+    floor = baseline - MOST_LOSS
+    labels = np.asarray(subject.table.labels).astype(np.int64)
+    majority = float(np.bincount(labels).max() / len(labels))
+    return max(floor, majority + LEAST_GAIN * (baseline - majority)) if baseline > majority else floor
+
+
+def accuracy_of(model: Model, subject: Subject) -> float | None:
+    """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
+    decided = _decisions(model, subject)
+    return None if decided is None else float((decided == subject.table.labels).mean())
+
+
+def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
+    schema, table = subject.schema, subject.table
+    if table.labels is None or schema.regression:
+        return None
+    if not isinstance(model, Network) and len(schema.classes) > 2:
+        return None  # a score of one class does not say which of the others is decided
+    pieces = []
+    for start in range(0, len(table), ROWS):
+        inputs = subject.encoding.encode(table.codes[start : start + ROWS])
+        if isinstance(model, Network):
+            pieces.append(model.labels(inputs))
+        else:
+            favourable = np.asarray(model.scores(inputs)) >= 0.5
+            pieces.append(np.where(favourable, schema.favourable_index, 1 - schema.favourable_index))
+    return np.concatenate(pieces)
+
+
+def _values(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
+    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
+    model = subject.model
+    if not isinstance(model, HasActivations):
+        raise ModelError(f"{type(model).__name__!r} does not show its layers.")
+    pieces: list[list[npt.NDArray[np.float32]]] = [[] for _ in layers]
+    for start in range(0, len(codes), ROWS):
+        outputs = model.activations(subject.encoding.encode(codes[start : start + ROWS]))
+        for place, layer in enumerate(layers):
+            pieces[place].append(np.asarray(outputs[layer], dtype=np.float32))
+    return [_statistics(np.concatenate(piece)) for piece in pieces]
+
+
+def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    mean, spread = outputs.mean(axis=0, dtype=np.float64), outputs.std(axis=0, dtype=np.float64)
+    around = [mean + factor * spread for factor in (0, -1, 1, -2, 2)]
+    rows = [np.zeros_like(mean), outputs.min(axis=0), outputs.max(axis=0), *around]
+    return np.concatenate([np.stack(rows), np.quantile(outputs, LEVELS, axis=0)]).astype(np.float32)
+
+
+def _possible(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
+    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
+    if not isinstance(model, Network):
+        return bool(seen[0] <= do.value <= seen[1])
+    try:
+        model.holding_bias(do)
+    except ModelError:
+        return False
+    return True
+
+
+def _try(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> _Tried:
+    """All interventions at once for a native network, one after the other for any other model."""
+    model, table = subject.model, subject.table
+    unknown = np.full(len(dos), np.nan)
+    if isinstance(model, Network):
+        effects = study(
+            model,
+            subject.encoding,
+            evaluator.twins,
+            cases,
+            dos,
+            epsilon=evaluator.epsilon,
+            partition=evaluator.partition,
+            threads=evaluator.threads,
+        )
+        kept = unknown
+        if judged and table.labels is not None:
+            kept = accuracies(model, subject.encoding, table.codes, table.labels, dos, threads=evaluator.threads)
+        return _Tried(kept, effects.k_mean, effects.flips.mean(axis=1))
+    rows = []
+    for do in dos:
+        if not isinstance(model, HasInterventions):
+            raise ModelError(f"{type(model).__name__!r} cannot hold a neuron at a value.")
+        changed = model.with_interventions([do])
+        figures = Evaluator(
+            changed,
+            subject.schema,
+            subject.encoding,
+            epsilon=evaluator.epsilon,
+            partition=evaluator.partition,
+            threads=evaluator.threads,
+        ).evaluate(cases)
+        accuracy = accuracy_of(changed, subject) if judged else None
+        rows.append((np.nan if accuracy is None else accuracy, figures.k.mean(), figures.flips.mean()))
+    return _Tried(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+
+
+def _candidate(name: str, do: Do, tried: _Tried, number: int, floor: float, regression: bool) -> Candidate:
+    accuracy = float(tried.accuracy[number])
+    known = not np.isnan(accuracy)
+    return Candidate(
+        statistic=name,
+        value=do.value,
+        accuracy=accuracy if known else None,
+        kept=accuracy >= floor if known else True,
+        k_mean=float(tried.k_mean[number]),
+        id_rate=None if regression else float(tried.id_rate[number]),
+    )
+
+
+def _judged(layer: int, neuron: int, candidates: tuple[Candidate, ...], k_before: float) -> NeuronEffect:
+    """ACD between the inactive value (nearest to 0) and the active one (> 0) that moves k most from there.
+
+    A neuron that is never near 0 (a sigmoid, say) is inactive at the smallest of its values.
+    """
+    largest = max((abs(one.value) for one in candidates), default=0.0)
+    near = [one for one in candidates if abs(one.value) <= INACTIVE * largest]
+    quiet = [one for one in near or candidates if one.kept]
+    inactive = min(quiet, key=lambda one: abs(one.value), default=None)
+    if inactive is None:
+        return NeuronEffect(layer, neuron, None, None, None, candidates)
+    still, floor = inactive.k_mean, max(inactive.value, 0.0) + INACTIVE * largest
+    loud = [one for one in candidates if one.kept and one.value > floor]
+    active = max(loud, key=lambda one: abs(one.k_mean - still), default=None)
+    acd = None if active is None else (active.k_mean - still) / k_before
+    return NeuronEffect(layer, neuron, acd, active, inactive, candidates)

@@ -1,0 +1,186 @@
+"""A debugging from a run to its files: sample, layers, neurons, attributes, labels, verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from fairbits.data import Subject, load_subject
+from fairbits.debug.attribution import MOST_ATTRIBUTES, attribute_bits
+from fairbits.debug.labels import LEAST_ROWS, label_bits
+from fairbits.debug.layers import amplification, layer_distances, layer_effects, suspect_of
+from fairbits.debug.neurons import MOST_LOSS, accuracy_of, neuron_effects
+from fairbits.debug.origin import judge
+from fairbits.debug.results import Attribution, DebugResult, LabelBits, LayerEffect, NeuronEffect, Retrained
+from fairbits.debug.retraining import retrain as retrain_subject
+from fairbits.debug.sampling import sample_cases
+from fairbits.debug.writing import write_result
+from fairbits.errors import CapabilityError, OptionError
+from fairbits.measure import Evaluator
+from fairbits.models import HasActivations, HasInterventions
+from fairbits.randomness import generator
+from fairbits.store import Run
+
+Stage = Callable[[str], None]
+
+
+def debug_run(
+    run: Run,
+    *,
+    subject: Subject | None = None,
+    samples: int = 1000,
+    all_layers: bool = False,
+    inside: bool = True,
+    retrain: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    stage: Stage | None = None,
+) -> DebugResult:
+    """Find out where the bits of a run's cases come from, and write it into the run's folder.
+
+    ``subject`` is needed only for a run whose subject came from neither a name nor a file. ``inside=False`` leaves
+    layers and neurons out, which a black box cannot show. ``stage`` is told what is being done.
+    """
+    say = stage or (lambda _: None)
+    begin = time.perf_counter()
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    say("choosing cases")
+    cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
+    subject = subject_of(run, subject)
+    if inside and not isinstance(subject.model, HasActivations):
+        raise CapabilityError(
+            f"layers and neurons cannot be seen in {type(subject.model).__name__!r}, which offers scores only; with "
+            f"--no-layers, debug still says which attributes the bits come from and what the labels carry."
+        )
+    evaluator = Evaluator(
+        subject.model,
+        subject.schema,
+        subject.encoding,
+        epsilon=run.manifest["epsilon"],
+        partition=run.manifest["partition"],
+        threads=threads,
+    )
+    figures = evaluator.evaluate(cases)
+    work = _Work(evaluator, subject, cases, seed, say)
+    layers, delta, rho = work.layers() if inside else ((), None, None)
+    suspect = suspect_of(layers) if layers else None
+    chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
+    neurons = work.neurons(chosen)
+    attribution = work.attribution()
+    labels = work.label_bits()
+    again = work.retrained() if retrain else ()
+    accuracy = accuracy_of(subject.model, subject)
+    first = None if rho is None else float((rho.argmax(axis=1) == 0).mean())
+    if rho is not None and rho.shape[1] == 1:
+        first = None  # a single layer always wins
+    result = DebugResult(
+        subject=subject.name,
+        epsilon=evaluator.epsilon,
+        partition=evaluator.partition,
+        seed=seed,
+        m=evaluator.m,
+        cases=cases,
+        worst=worst,
+        k=figures.k,
+        flips=figures.flips,
+        accuracy=accuracy,
+        layers=layers,
+        suspect=suspect,
+        delta=delta,
+        rho=rho,
+        neurons=neurons,
+        attribution=attribution,
+        origin=judge(first, labels, again, accuracy=accuracy),
+        notes=tuple(work.notes),
+        seconds=time.perf_counter() - begin,
+    )
+    write_result(run, result)
+    return result
+
+
+def subject_of(run: Run, given: Subject | None = None) -> Subject:
+    """The subject that the run was made with, checked to be the same."""
+    source = run.manifest.get("source")
+    if given is None and source is None:
+        raise OptionError(
+            f"the run in {str(run.folder)!r} does not say where its model is, because it was searched from Python; "
+            f"debug it from there, with the same subject."
+        )
+    subject = given if given is not None else load_subject(str(source))
+    subject = subject.with_protected(run.manifest["protected"])
+    if subject.fingerprint() != run.manifest["fingerprint"]:
+        raise OptionError(
+            f"subject {subject.name!r} has changed since the run in {str(run.folder)!r} was made (its schema, table or "
+            f"weights are others); search it again, or restore what it was."
+        )
+    return subject
+
+
+class _Work:
+    """The parts of a debugging, each of which may have to say why it could not be done."""
+
+    def __init__(self, evaluator: Evaluator, subject: Subject, cases: np.ndarray, seed: int, say: Stage):
+        self.evaluator, self.subject, self.cases, self.seed, self.say = evaluator, subject, cases, seed, say
+        self.notes: list[str] = []
+
+    def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray]:
+        self.say("measuring layers")
+        model, evaluator = self.subject.model, self.evaluator
+        assert isinstance(model, HasActivations)  # noqa: S101 - checked by the caller
+        delta, widths = layer_distances(
+            model, self.subject.encoding, evaluator.twins, self.cases, threads=evaluator.threads
+        )
+        rho = amplification(delta)
+        layers, _ = layer_effects(delta, rho, widths)
+        if len(layers) > 2 and max(layers[1:], key=lambda one: one.votes).layer == layers[-1].layer:
+            self.notes.append(
+                "The last layer has the most votes, but its neurons are the decision: the hidden layer with the most "
+                "votes is studied instead."
+            )
+        return layers, delta, rho
+
+    def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
+        if not layers:
+            return ()
+        if not isinstance(self.subject.model, HasInterventions):
+            self.notes.append("No neuron was held at a value: the model shows its layers but cannot be changed.")
+            return ()
+        self.say("holding neurons")
+        found, accuracy = neuron_effects(
+            self.evaluator, self.subject, self.cases, layers, rng=generator(self.seed, "debug", "neurons")
+        )
+        if accuracy is None:
+            why = "a regression has no accuracy" if self.subject.schema.regression else "the table has no labels"
+            if self.subject.table.labels is not None and not self.subject.schema.regression:
+                why = "a score does not say which of several classes is decided"
+            self.notes.append(f"Accuracy is not known ({why}): every value that a neuron can take was kept.")
+        elif not any(one.acd is not None for one in found):
+            self.notes.append(f"No neuron can be both on and off within {MOST_LOSS:.0%} of the accuracy.")
+        return found
+
+    def attribution(self) -> Attribution | None:
+        self.say("attributing bits")
+        count = len(self.subject.schema.protected)
+        if count > MOST_ATTRIBUTES:
+            self.notes.append(f"Bits were not attributed: {count} protected attributes have too many subsets.")
+            return None
+        return attribute_bits(self.evaluator, self.cases)
+
+    def retrained(self) -> tuple[Retrained, ...]:
+        self.say("training anew")
+        rng = generator(self.seed, "debug", "rows")
+        return retrain_subject(self.evaluator, self.subject, self.cases, seed=self.seed + 1, rng=rng)
+
+    def label_bits(self) -> LabelBits | None:
+        self.say("reading the labels")
+        table = self.subject.table
+        if table.labels is None:
+            self.notes.append("The table has no labels: what they carry of the protected attributes cannot be said.")
+            return None
+        if len(table) < LEAST_ROWS or len(np.unique(table.labels)) < 2:
+            self.notes.append(f"The table's {len(table)} labels are too few, or all the same, to say what they carry.")
+            return None
+        return label_bits(self.subject.schema, table, generator(self.seed, "debug", "labels"))

@@ -1,0 +1,125 @@
+"""Who can exist under a schema's rules: which people, and which of their twins.
+
+A rule that looks only at attributes that are not protected decides about the person. One that looks at protected
+attributes decides about each twin: ``age < 18 -> marital_status != "Married"`` leaves a married person without the
+twins below 18. Whoever is in the table exists, whatever the rules say: real people are never argued away, and neither
+is the combination of protected values that they really have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain.attribute import Codes
+from fairbits.domain.rules import Rule
+from fairbits.domain.schema import Schema
+from fairbits.domain.twins import Twins
+
+Truth = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Exceptions:
+    """Rows of the table that break a rule: sorted keys of who they are, their codes, and which twin they are."""
+
+    keys: Keys
+    people: Codes
+    twin: Indices
+
+
+class Validity:
+    """The rules of a schema, over people and over their twins. ``rows`` are the codes of real people."""
+
+    def __init__(self, schema: Schema, twins: Twins, rows: Codes | None = None):
+        self.schema = schema
+        self._twins = twins
+        protected = set(schema.protected_columns)
+        self._of_people = [rule for rule in schema.rules if not protected.intersection(rule.columns)]
+        self._of_twins = [rule for rule in schema.rules if protected.intersection(rule.columns)]
+        self._free = np.array(schema.free_columns, dtype=np.int64)
+        self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
+        self._places = {column: place for place, column in enumerate(schema.protected_columns)}
+        self._rows = rows
+
+    @property
+    def any(self) -> bool:
+        """Whether there are rules at all."""
+        return bool(self.schema.rules)
+
+    @property
+    def about_twins(self) -> bool:
+        """Whether some rule looks at protected attributes, so that people may have fewer than m twins."""
+        return bool(self._of_twins)
+
+    def twins(self, codes: Codes) -> Truth:
+        """Which twins of these people can exist, (n, m)."""
+        valid = np.ones((len(codes), self._twins.m), dtype=np.bool_)
+        for rule in self._of_twins:
+            valid &= rule.over(lambda column: self._column(codes, column))
+        if len(self._real_twins.keys):
+            person, entry = _matches(self._keys(codes), codes[:, self._free], self._real_twins)
+            valid[person, self._real_twins.twin[entry]] = True
+        return valid
+
+    def people(self, codes: Codes) -> Truth:
+        """Which people can exist: the rules about people hold, and at least one twin can exist."""
+        valid = np.ones(len(codes), dtype=np.bool_)
+        for rule in self._of_people:
+            valid &= rule.holds(codes)
+        if len(self._real_people.keys) and not valid.all():
+            doubtful = np.flatnonzero(~valid)
+            person, _ = _matches(self._keys(codes[doubtful]), codes[doubtful][:, self._free], self._real_people)
+            valid[doubtful[person]] = True
+        if self._of_twins:
+            left = np.flatnonzero(valid)
+            valid[left] = self.twins(codes[left]).any(axis=1)
+        return valid
+
+    def _column(self, codes: Codes, column: int) -> Codes:
+        if column in self._places:
+            return self._twins.values[:, self._places[column]][None, :]
+        return codes[:, column][:, None]
+
+    @cached_property
+    def _real_people(self) -> _Exceptions:
+        return self._exceptions(self._of_people)
+
+    @cached_property
+    def _real_twins(self) -> _Exceptions:
+        return self._exceptions(self._of_twins)
+
+    def _exceptions(self, rules: list[Rule]) -> _Exceptions:
+        rows = np.empty((0, len(self.schema))) if self._rows is None or not rules else self._rows
+        # A row stands for its nearest twin, and that one must be valid even where only the row itself keeps the rule.
+        as_twins = rows.copy()
+        twin = self._twins.index_of(rows)
+        as_twins[:, self._twins.columns] = self._twins.values[twin]
+        kept = np.array([rule.holds(as_twins) for rule in rules], dtype=np.bool_).reshape(len(rules), len(rows))
+        chosen = np.flatnonzero(~kept.all(axis=0)) if len(rows) else np.empty(0, dtype=np.int64)
+        people, keys = rows[chosen], self._keys(rows[chosen])
+        order = np.argsort(keys, kind="stable")
+        return _Exceptions(keys[order], people[order][:, self._free], twin[chosen][order])
+
+    def _keys(self, codes: Codes) -> Keys:
+        """A number for who a person is; equal people have equal numbers, others practically never."""
+        bits = np.ascontiguousarray(codes[:, self._free] + 0.0).view(np.uint64)  # + 0.0 turns −0 into 0
+        mixed = (bits ^ (bits >> np.uint64(29))) * self._multipliers
+        return np.asarray((mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64))
+
+
+def _matches(keys: Keys, people: Codes, known: _Exceptions) -> tuple[Indices, Indices]:
+    """Pairs (person, entry) of people who are the same; one person may match several entries."""
+    first, last = np.searchsorted(known.keys, keys), np.searchsorted(known.keys, keys, side="right")
+    hit = np.flatnonzero(last > first)
+    counts = last[hit] - first[hit]
+    person = np.repeat(hit, counts)
+    offset = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
+    entry = np.repeat(first[hit], counts) + offset
+    same = (people[person] == known.people[entry]).all(axis=1)
+    return person[same], entry[same]

@@ -1,0 +1,171 @@
+"""What happens to people when a neuron is held at a value: many single interventions at once, without surgery.
+
+The results are those of ``evaluate`` on ``network.with_interventions([do])``, up to rounding in float32.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.domain import Encoding, Twins
+from fairbits.engine.batches import run_batch
+from fairbits.engine.evaluate import Partition
+from fairbits.engine.intervening import Counts, Decision, Held, accuracy_chunk, study_chunk
+from fairbits.engine.lowering import plan_of
+from fairbits.engine.partition import ruler_of
+from fairbits.engine.plan import Head, Plan
+from fairbits.engine.program import scratch
+from fairbits.engine.simd import PEOPLE
+from fairbits.errors import ModelError, TableError
+from fairbits.models import Do, Network
+
+BLOCK_BYTES = 1024 * 1024
+"""Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
+LEAST_BLOCK = 8
+"""Interventions in a block, however many twins there are: the shared layers are paid once per block."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effects:
+    """Figures per intervention and person: arrays of shape (interventions, people)."""
+
+    k: NDArray[np.int32]
+    flips: NDArray[np.bool_]
+    q_1: NDArray[np.float32] | None  # where it was asked for
+
+    @property
+    def k_mean(self) -> NDArray[np.float64]:
+        """Mean k over the people, per intervention."""
+        return self.k.mean(axis=1, dtype=np.float64)
+
+
+def study(
+    network: Network,
+    encoding: Encoding,
+    twins: Twins,
+    people: NDArray[np.float64],
+    dos: Sequence[Do],
+    *,
+    epsilon: float,
+    partition: Partition,
+    bits: bool = False,
+    threads: int | None = None,
+) -> Effects:
+    """k and label flips (with ``bits`` also Q1) of all people under each intervention alone."""
+    plan = plan_of(network, encoding, twins)
+    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR)._replace(classes=bits)
+    n = len(people)
+    effects = Effects(
+        k=np.empty((len(dos), n), np.int32),
+        flips=np.empty((len(dos), n), np.bool_),
+        q_1=np.empty((len(dos), n), np.float32) if bits else None,
+    )
+    for layer, chosen in _by_layer(network, dos).items():
+        held, size = _held(plan, layer, [dos[i] for i in chosen])
+        counts = Counts(
+            k=np.empty(len(chosen) * n, np.int32),
+            q_1=np.empty(len(chosen) * n if bits else 0, np.float32),
+            flips=np.empty(len(chosen) * n, np.bool_),
+        )
+
+        def run(
+            part: NDArray[np.float64],
+            count: int,
+            start: int,
+            held: Held = held,
+            size: int = size,
+            counts: Counts = counts,
+        ) -> int:
+            return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n))
+
+        run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
+        effects.k[chosen] = counts.k.reshape(len(chosen), n)
+        effects.flips[chosen] = counts.flips.reshape(len(chosen), n)
+        if effects.q_1 is not None:
+            effects.q_1[chosen] = counts.q_1.reshape(len(chosen), n)
+    return effects
+
+
+def accuracies(
+    network: Network,
+    encoding: Encoding,
+    codes: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    dos: Sequence[Do],
+    *,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """The share of rows decided as labelled under each intervention alone, (len(dos),)."""
+    if network.head == "linear":
+        raise ModelError("a regression network decides no class, so it has no accuracy; compare its scores instead.")
+    plan = plan_of(network, encoding, None)
+    n = len(codes)
+    if np.shape(labels) != (n,) or n == 0:
+        raise TableError(f"accuracy needs one label for each of one or more rows, but got {np.shape(labels)} for {n}.")
+    truth = np.array(labels, dtype=np.float32)
+    order = np.array([1, 0] if network.head == "sigmoid" else np.arange(network.classes), dtype=np.int64)
+    decision = Decision(order, network.favourable)
+    found = np.empty(len(dos))
+    lock = threading.Lock()
+    for layer, chosen in _by_layer(network, dos).items():
+        held, size = _held(plan, layer, [dos[i] for i in chosen])
+        total = np.zeros(len(chosen), np.int64)
+
+        def run(
+            part: NDArray[np.float64],
+            count: int,
+            start: int,
+            held: Held = held,
+            size: int = size,
+            total: NDArray[np.int64] = total,
+        ) -> int:
+            hits = np.zeros(len(total), np.int64)
+            faulty = accuracy_chunk(plan.program, scratch(size), part, truth, count, start, held, decision, hits)
+            with lock:  # whole numbers: the order of the chunks does not matter
+                total += hits
+            return int(faulty)
+
+        run_batch(plan, codes, run, work=len(chosen) * _work(plan, layer), threads=threads)
+        found[chosen] = total / n
+    return found
+
+
+def _by_layer(network: Network, dos: Sequence[Do]) -> dict[int, NDArray[np.int64]]:
+    """Which interventions are in which layer; refuses those that surgery could not make."""
+    layers: dict[int, list[int]] = {}
+    for number, do in enumerate(dos):
+        network.holding_bias(do)
+        layers.setdefault(do.layer, []).append(number)
+    return {layer: np.array(numbers, dtype=np.int64) for layer, numbers in sorted(layers.items())}
+
+
+def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
+    """The interventions as the kernels take them, and the floats that a tile needs with their buffers."""
+    program, count = plan.program, len(dos)
+    twin_bytes = PEOPLE * 4 * plan.m
+    blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
+    block = min(count, max(LEAST_BLOCK, -(-count // blocks)))
+    tiles = (program.widths[layer], program.widths[layer + 1], max(block, count if plan.m == 1 else 0), block * plan.m)
+    kept, before, sums, scores, size = (program.size + PEOPLE * np.cumsum([0, *tiles])).tolist()
+    return Held(
+        layer=layer,
+        neurons=np.array([do.neuron for do in dos], dtype=np.int64),
+        values=np.array([do.value for do in dos], dtype=np.float32),
+        kept=kept,
+        before=before,
+        sums=sums,
+        scores=scores,
+        block=block,
+    ), size
+
+
+def _work(plan: Plan, layer: int) -> int:
+    """About how many multiply-adds one intervention costs for one twin."""
+    widths = plan.program.widths
+    later = int((widths[layer + 1 : -1] * widths[layer + 2 :]).sum())
+    return int(later + 2 * widths[layer + 1] + 50)

@@ -1,0 +1,41 @@
+"""Experiments are made of cells; each is a JSON file, so that an experiment that was ended goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairbits.store.files import write_json
+
+
+class Cells:
+    """Finished cells in a folder, by name. A cell that was made with other settings is made again."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
+        """The figures of a finished cell, if it was made with these settings."""
+        path = self._path(name)
+        if not path.is_file():
+            return None
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError:
+            return None  # the machine went down while it was written: make it again
+        same = kept.get("settings") == json.loads(json.dumps(settings))
+        return dict(kept["figures"]) if same else None
+
+    def get(self, name: str, settings: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The figures of a cell: from disk, or made and put there."""
+        found = self.ready(name, settings)
+        if found is None:
+            found = make()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(self._path(name), {"settings": settings, "figures": found})
+        return found
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"

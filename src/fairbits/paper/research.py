@@ -1,0 +1,142 @@
+"""The paper's first two research questions, made anew: how far k grows, and who finds ID cases faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fairbits.data import load_subject
+from fairbits.paper.cells import Cells
+from fairbits.paper.compare import Arena, Contest
+from fairbits.paper.published import number, row_of
+from fairbits.paper.significance import mean
+from fairbits.paper.subjects import OURS, Roster
+from fairbits.paper.tables import Cell, Results
+from fairbits.search import Budget
+
+#: The paper's time-outs in seconds, and its repeats.
+FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0}
+FULL_REPEATS = 10
+#: What runs unless told otherwise: the paper's strategies, and ours.
+STRATEGIES = {"rq1": ("dice", "climb"), "rq2": ("aequitas", "adf", "neuronfair", "dice", "climb")}
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One experiment: which cells, and on which terms."""
+
+    question: str
+    subjects: Roster
+    contest: Contest
+    strategies: tuple[str, ...]
+    folder: Path
+
+    @classmethod
+    def of(
+        cls,
+        question: str,
+        subjects: Roster,
+        folder: Path,
+        *,
+        seconds: float = 5.0,
+        repeats: int = 1,
+        full: bool = False,
+        strategies: Sequence[str] | None = None,
+        partition: str = "constrained",
+        threads: int | None = None,
+    ) -> Plan:
+        """The plan of a research question: short, or (full) as long as the paper's."""
+        contest = Contest(Budget(seconds=seconds), repeats, partition=partition, threads=threads)
+        if full:
+            contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
+        return cls(question, subjects, contest, tuple(strategies or STRATEGIES[question]), folder)
+
+    def run(self, progress: Progress | None = None) -> Results:
+        """Make the cells that are missing, then the table."""
+        groups = self._groups()
+        total, done = len(groups) * len(self.strategies) * self.contest.repeats, 0
+        cells = Cells(self.folder / "cells")
+        rows: list[Sequence[Cell]] = []
+        for subject, protected in groups:
+            loaded = load_subject(subject)
+            if protected is not None:
+                loaded = loaded.with_protected([protected])
+            arena = Arena(loaded, self.contest)
+            arena.entrants(self.strategies)
+            label = "-".join(filter(None, (self.question, subject, protected, "")))
+            for strategy in self.strategies:
+                runs = []
+                for repeat in range(self.contest.repeats):
+                    if progress is not None:
+                        what = " ".join(filter(None, (subject, protected, strategy)))
+                        progress(done, total, f"{what}, run {repeat + 1} of {self.contest.repeats}")
+                    runs.append(arena.run(strategy, repeat, cells, name=label))
+                    done += 1
+                rows += _rq1(subject, strategy, runs) if protected is None else _rq2(subject, protected, strategy, runs)
+            rows += [_published_rq1(subject)] if protected is None else []
+        times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
+        title, columns = TITLES[self.question]
+        notes = [f"{times}; {self.contest.partition} partition.", OURS, *self.subjects.notes]
+        result = Results(title, columns, rows, notes)
+        result.write(self.folder, self.question)
+        return result
+
+    def _groups(self) -> list[tuple[str, str | None]]:
+        """What the cells are about: a subject with all its protected attributes, or with each of them alone."""
+        if self.question == "rq1":
+            return [(name, None) for name in self.subjects.names]
+        return [(name, one) for name in self.subjects.names for one in load_subject(name).schema.protected]
+
+
+TITLES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "rq1": (
+        "RQ1: how much protected information, and how k grows",
+        ("subject", "who", "m", "K_I", "cases", "K_F", "k max", "T s", "Q∞", "Q1", "#K1", "#K2", "#K3"),
+    ),
+    "rq2": (
+        "RQ2: ID cases by one protected attribute, ours beside the paper's",
+        ("subject", "strategy", "IDs", "paper", "loc %", "paper", "1st s", "paper", "1000th", "paper"),
+    ),
+}
+
+
+def _rq1(subject: str, strategy: str, runs: list[dict[str, Any]]) -> list[Sequence[Cell]]:
+    def figure(name: str) -> float | None:
+        return mean([run[name] for run in runs])
+
+    top = [mean([run["top"][place]["cases"] if place < len(run["top"]) else 0.0 for run in runs]) for place in range(3)]
+    names = ("k_final", "k_max", "seconds_to_k_final", "q_inf_mean_id", "q_1_mean_id")
+    start = [subject, strategy, runs[0]["m"], figure("k_initial"), figure("cases")]
+    return [[*start, *(figure(name) for name in names), *top]]
+
+
+def _published_rq1(subject: str) -> Sequence[Cell]:
+    row = row_of("rq1", subject)
+    m = number(row, "m")
+    names = ("seconds_to_k_final", "q_inf", "q_1", "cases_at_k1", "cases_at_k2", "cases_at_k3")
+    start = ["", "paper", None if m is None else int(m), number(row, "k_initial"), number(row, "cases")]
+    return [*start, number(row, "k_final"), None, *(number(row, name) for name in names)]
+
+
+def _rq2(subject: str, protected: str, strategy: str, runs: list[dict[str, Any]]) -> list[Sequence[Cell]]:
+    row = row_of("rq2", subject, protected=protected)
+    ids = number(row, f"{strategy}_ids_thousands")
+    rate = mean([run["local_success_rate"] for run in runs])
+    return [
+        [
+            f"{subject}: {protected}",
+            strategy,
+            mean([run["id_cases"] for run in runs]),
+            None if ids is None else 1000 * ids,
+            None if rate is None else 100 * rate,
+            number(row, f"{strategy}_local_success_percent"),
+            mean([run["seconds_to_first_id"] for run in runs]),
+            number(row, f"{strategy}_seconds_to_first"),
+            mean([run["seconds_to_1000_id"] for run in runs]),
+            number(row, f"{strategy}_seconds_to_1000"),
+        ]
+    ]

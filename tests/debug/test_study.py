@@ -1,0 +1,169 @@
+"""A debugging from a run to its files: the fixed columns, the same result by seed, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fairbits import Network
+from fairbits.data import load_subject, make_subject
+from fairbits.debug import debug_run
+from fairbits.debug.origin import judge
+from fairbits.debug.results import LabelBits, Retrained
+from fairbits.debug.sampling import sample_cases
+from fairbits.errors import CapabilityError, OptionError
+from fairbits.measure import Estimate
+from fairbits.store import Run
+from tests.conftest import random_network
+from tests.debug.conftest import Maker
+
+
+@pytest.fixture
+def run(make_run: Maker, rng: np.random.Generator) -> Run:
+    return make_run(random_network(rng, [3, 6, 5, 2]), evaluations=90)
+
+
+def test_files(run: Run) -> None:
+    result = debug_run(run, samples=50, all_layers=True, threads=1)
+    layers, neurons = (pq.read_table(run.folder / f"{name}.parquet") for name in ("layers", "neurons"))
+    assert layers.column_names[:4] == ["layer", "delta", "rho", "votes"]
+    assert layers["layer"].to_pylist() == [0, 1, 2, 3]
+    assert sum(layers["votes"].to_pylist()) == 50
+    names = ["layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd"]
+    assert neurons.column_names[:7] == names
+    assert set(neurons["layer"].to_pylist()) == {1, 2}
+    assert len(set(zip(neurons["layer"].to_pylist(), neurons["neuron"].to_pylist(), strict=True))) == 11
+    cases = pq.read_table(run.folder / "debug_cases.parquet")
+    assert cases.num_rows == 50
+    assert {"skill", "luck", "k", "flips", "delta_0", "rho_1", "suspect_layer", "q_inf_sex"} <= set(cases.column_names)
+    document = json.loads((run.folder / "debug.json").read_text())
+    assert document["samples"] == 50
+    assert document["samples_worst"] == 10
+    assert document["k_mean"] == result.k_mean
+    assert document["origin"]["verdict"] in ("data", "training", "mixed")
+    assert document["attribution"]["subsets"][-1]["attributes"] == ["sex"]
+    assert len(Run.open(run.folder)) == len(run)
+
+
+def test_only_the_suspect_layer_unless_asked(run: Run) -> None:
+    result = debug_run(run, samples=50, threads=1)
+    assert {one.layer for one in result.neurons} == {result.suspect}
+
+
+def test_the_same_seed_gives_the_same_on_any_number_of_threads(run: Run) -> None:
+    one, two = (debug_run(run, samples=40, seed=3, threads=threads).summary() for threads in (1, 3))
+    assert one.pop("seconds") != two.pop("seconds")
+    assert one == two
+    other = debug_run(run, samples=40, seed=4, threads=1)
+    assert not np.array_equal(other.cases, debug_run(run, samples=40, seed=3, threads=1).cases)
+
+
+def test_sampling(run: Run) -> None:
+    cases, worst = sample_cases(run, 40, np.random.default_rng(0))
+    assert worst == 8
+    assert len(np.unique(cases, axis=0)) == 40
+    ranked = np.concatenate([run.layout.codes_of(batch) for batch in run.batches(top=8, labels=False)])
+    assert np.array_equal(cases[:8], ranked)
+    every, _ = sample_cases(run, 1000, np.random.default_rng(0))
+    assert len(every) == len(run)
+    counts = np.zeros(len(run))
+    place = {row.tobytes(): i for i, row in enumerate(every)}
+    for seed in range(200):
+        for row in sample_cases(run, 40, np.random.default_rng(seed))[0][8:]:
+            counts[place[row.tobytes()]] += 1
+    assert (counts[:8] == 0).all()
+    assert counts[8:].min() > 0.5 * counts[8:].mean()  # every other case has the same chance
+    with pytest.raises(OptionError, match="samples is 0"):
+        sample_cases(run, 0, np.random.default_rng(0))
+
+
+def test_no_labels(make_run: Maker, carrier: Network) -> None:
+    result = debug_run(make_run(carrier, labels=None), threads=1)
+    assert result.accuracy is None
+    assert all(one.accuracy is None and one.kept for neuron in result.neurons for one in neuron.candidates)
+    assert result.best()[0].neuron == 1
+    assert result.origin.labels is None
+    assert any("no labels" in note for note in result.notes)
+    assert result.summary()["accuracy"] is None
+
+
+def test_a_subject_that_changed(run: Run) -> None:
+    path = Path(run.manifest["source"]).parent / "model.npz"
+    network = load_subject(run.manifest["source"]).model
+    network.weights[0][0, 0] += 1  # type: ignore[attr-defined]
+    network.save(path)  # type: ignore[attr-defined]
+    with pytest.raises(OptionError, match="'wired' has changed since the run in"):
+        debug_run(run)
+    assert not (run.folder / "debug.json").exists()
+
+
+def test_a_run_without_cases(run: Run) -> None:
+    for part in (run.folder / "cases").iterdir():
+        part.unlink()
+    with pytest.raises(OptionError, match="has no cases to look at"):
+        debug_run(Run.open(run.folder))
+
+
+class BlackBox:
+    """Scores, and nothing else."""
+
+    def __init__(self, network: Network):
+        self.network, self.inputs = network, network.inputs
+
+    def scores(self, inputs):
+        return self.network.scores(inputs)
+
+
+def test_a_black_box(run: Run, rng: np.random.Generator) -> None:
+    stored = load_subject(run.manifest["source"])
+    subject = make_subject("wired", BlackBox(stored.model), stored.schema, stored.table, encoding=stored.encoding)  # type: ignore[arg-type]
+    run.manifest["fingerprint"] = subject.fingerprint()
+    with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with --no-layers"):
+        debug_run(run, subject=subject)
+    result = debug_run(run, subject=subject, inside=False, threads=1)
+    assert result.layers == ()
+    assert result.attribution is not None
+    assert result.origin.labels is not None
+    assert not (run.folder / "layers.parquet").exists()
+
+
+def test_a_run_from_python_needs_its_subject(run: Run) -> None:
+    run.manifest["source"] = None
+    with pytest.raises(OptionError, match="does not say where its model is"):
+        debug_run(run)
+
+
+def test_retraining(make_run: Maker, carrier: Network) -> None:
+    result = debug_run(make_run(carrier, rows=300, labels="own"), retrain=True, threads=1)
+    other, blind = result.origin.retrained
+    assert other.how == "other seed"
+    assert other.k_mean > 1
+    assert blind.k_mean == blind.k_rows == 1
+    assert other.k_rows_before == blind.k_rows_before > 1
+    assert blind.accuracy < 1
+    assert [one.name for one in result.origin.evidence] == ["layers", "labels", "other seed", "without protected"]
+
+
+def bits(low: float, high: float) -> LabelBits:
+    return LabelBits(Estimate((low + high) / 2, low, high), 0.5, 1000, 3)
+
+
+@pytest.mark.parametrize(
+    ("share", "labels", "k_other", "verdict"),
+    [
+        (0.9, bits(0.01, 0.02), None, "data"),
+        (0.1, bits(-0.01, 0.002), None, "training"),
+        (0.1, bits(0.01, 0.02), None, "mixed"),
+        (0.1, bits(0.01, 0.02), 9.0, "data"),
+        (0.1, bits(0.01, 0.02), 2.0, "training"),
+        (None, None, None, "unknown"),
+    ],
+)
+def test_verdicts(share: float | None, labels: LabelBits | None, k_other: float | None, verdict: str) -> None:
+    again = () if k_other is None else (Retrained("other seed", 0.8, 1.0, 0.5, k_other, 10.0),)
+    origin = judge(share, labels, again, accuracy=0.8)
+    assert origin.verdict == verdict

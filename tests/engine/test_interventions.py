@@ -1,0 +1,157 @@
+"""Many interventions at once against surgery on one network after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairbits import Encoding, Schema, Twins
+from fairbits.engine import accuracies, evaluate, plan_of, scores, study
+from fairbits.errors import ModelError, OptionError, TableError
+from fairbits.models import Do, Network
+from tests.conftest import random_network, random_people
+
+EPSILON = 0.025
+
+
+def values_of(network: Network, layer: int, inputs: np.ndarray) -> list[Do]:
+    """Every neuron of a layer at values that it does put out."""
+    outputs = network.activations(inputs)[layer]
+    found = np.quantile(outputs, [0.1, 0.5, 0.9], axis=0)
+    return [Do(layer, j, float(value)) for j in range(outputs.shape[1]) for value in found[:, j]]
+
+
+def calm_network(rng: np.random.Generator, encoding: Encoding, widths: list[int], **options) -> Network:
+    """Random, with weights on the hours (0 to 99) that leave the scores away from 0 and 1."""
+    network = random_network(rng, [encoding.width, *widths], **options)
+    network.weights[0][-1] /= 50
+    return network
+
+
+def near_a_boundary(table: np.ndarray, partition: str) -> np.ndarray:
+    """Whose classes, or decisions, a rounding of the scores (people × twins) may change."""
+    bins, gaps = table / EPSILON, np.abs(table[:, :, None] - table[:, None, :])
+    grid = (np.abs(bins - np.rint(bins)) < 1e-4) & (table > 1e-3) & (table < 1 - 1e-3)
+    close = grid.any(axis=1) if partition == "grid" else (np.abs(gaps - EPSILON) < 2e-6).any(axis=(1, 2))
+    return close | (np.abs(table - 0.5) < 1e-6).any(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("activation", "head", "outputs", "favourable"),
+    [
+        ("relu", "softmax", 2, 1),
+        ("relu", "softmax", 2, 0),
+        ("leaky_relu", "softmax", 4, 2),
+        ("tanh", "sigmoid", 1, 0),
+        ("sigmoid", "sigmoid", 1, 1),
+        ("elu", "linear", 1, None),
+        ("gelu", "softmax", 3, 0),
+        ("gelu_tanh", "softmax", 2, 1),
+        ("identity", "softmax", 2, 1),
+    ],
+)
+@pytest.mark.parametrize("partition", ["constrained", "grid"])
+def test_as_surgery_does(rng, people_schema, activation, head, outputs, favourable, partition) -> None:
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    network = calm_network(rng, encoding, [9, 6, 5, outputs], activation=activation, head=head, favourable=favourable)
+    people = random_people(rng, people_schema, 61)
+    inputs = encoding.encode(people)
+    dos = [do for layer in (2, 0, 1) for do in values_of(network, layer, inputs)]
+    found = study(network, encoding, twins, people, dos, epsilon=EPSILON, partition=partition, bits=True, threads=2)
+    plain = study(network, encoding, twins, people, dos, epsilon=EPSILON, partition=partition, threads=1)
+    assert plain.q_1 is None
+    assert np.array_equal(plain.k, found.k)
+    assert np.array_equal(plain.flips, found.flips)
+    labels = rng.integers(0, max(network.classes, 2), len(people)).astype(float)
+    right = None if head == "linear" else accuracies(network, encoding, people, labels, dos, threads=2)
+    for number, do in enumerate(dos):
+        changed = network.with_interventions([do])
+        plan = plan_of(changed, encoding, twins)
+        expected = evaluate(plan, people, epsilon=EPSILON, partition=partition, threads=1)
+        sure = ~near_a_boundary(scores(plan, people, threads=1).astype(np.float64), partition)
+        assert sure.mean() > 0.9
+        assert np.array_equal(found.k[number][sure], expected.k[sure])
+        assert np.array_equal(found.flips[number][sure], expected.flips[sure])
+        assert np.allclose(found.q_1[number][sure], expected.q_1[sure], atol=1e-5)
+        if right is not None:
+            assert right[number] == (changed.labels(inputs) == labels).mean()
+
+
+def test_blocks_and_chunks_change_nothing(rng, people_schema, monkeypatch) -> None:
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    network = random_network(rng, [encoding.width, 8, 6, 2])
+    people = random_people(rng, people_schema, 500)
+    dos = values_of(network, 0, encoding.encode(people))
+    options = {"epsilon": EPSILON, "partition": "constrained"}
+    whole = study(network, encoding, twins, people, dos, threads=1, **options)
+    monkeypatch.setattr("fairbits.engine.interventions.BLOCK_BYTES", 1)
+    monkeypatch.setattr("fairbits.engine.interventions.LEAST_BLOCK", 1)
+    monkeypatch.setattr("fairbits.engine.batches.CHUNK", 1)
+    pieces = study(network, encoding, twins, people, dos, threads=3, **options)
+    assert np.array_equal(whole.k, pieces.k)
+    assert np.array_equal(whole.flips, pieces.flips)
+    labels = np.zeros(500)
+    one = accuracies(network, encoding, people, labels, dos, threads=1)
+    assert np.array_equal(one, accuracies(network, encoding, people, labels, dos, threads=3))
+
+
+def test_ties_are_decided_as_the_network_decides_them(rng, people_schema) -> None:
+    encoding = Encoding.one_hot(people_schema)
+    people = random_people(rng, people_schema, 30)
+    inputs = encoding.encode(people)
+    for head, outputs in (("softmax", 3), ("sigmoid", 1)):
+        for favourable in (0, 1):
+            network = Network.build(
+                [np.zeros((encoding.width, 2)), np.zeros((2, outputs))],
+                [np.zeros(2), np.zeros(outputs)],
+                head=head,
+                favourable=favourable,
+            )
+            labels = network.labels(inputs).astype(float)
+            assert accuracies(network, encoding, people, labels, [Do(0, 1, 2.0)]).tolist() == [1.0]
+
+
+def test_nothing_to_do(rng, people_schema: Schema) -> None:
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    network = random_network(rng, [encoding.width, 4, 2])
+    people = random_people(rng, people_schema, 3)
+    assert study(network, encoding, twins, people, [], epsilon=EPSILON, partition="grid").k.shape == (0, 3)
+    found = study(network, encoding, twins, people[:0], [Do(0, 0, 1.0)], epsilon=EPSILON, partition="grid")
+    assert found.k.shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("activation", "do", "error", "message"),
+    [
+        ("relu", Do(0, 1, -1.0), ModelError, "a relu neuron can never put out -1"),
+        ("tanh", Do(0, 1, 1.5), ModelError, "a tanh neuron can never put out 1.5"),
+        ("relu", Do(1, 0, 1.0), OptionError, "layer 1 is not a hidden layer"),
+        ("relu", Do(0, 4, 1.0), OptionError, "neuron 4 is not in layer 0"),
+    ],
+)
+def test_what_surgery_refuses(rng, people_schema, activation, do, error, message) -> None:
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    network = random_network(rng, [encoding.width, 4, 2], activation=activation)
+    people = random_people(rng, people_schema, 3)
+    with pytest.raises(error, match=message):
+        network.with_interventions([do])
+    with pytest.raises(error, match=message):
+        study(network, encoding, twins, people, [do], epsilon=EPSILON, partition="grid")
+    with pytest.raises(error, match=message):
+        accuracies(network, encoding, people, np.zeros(3), [do])
+
+
+def test_bad_input(rng, people_schema: Schema) -> None:
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    network = random_network(rng, [encoding.width, 4, 2])
+    people = random_people(rng, people_schema, 30)
+    people[27, 1] = 9
+    with pytest.raises(TableError, match=r"column 1 must be whole numbers within 0\.\.3, but row 27 holds 9"):
+        study(network, encoding, twins, people, [Do(0, 0, 1.0)], epsilon=EPSILON, partition="grid")
+    with pytest.raises(TableError, match=r"row 27 holds 9"):
+        accuracies(network, encoding, people, np.zeros(30), [Do(0, 0, 1.0)])
+    with pytest.raises(TableError, match="one label for each"):
+        accuracies(network, encoding, people, np.zeros(29), [Do(0, 0, 1.0)])
+    regression = random_network(rng, [encoding.width, 4, 1], head="linear")
+    with pytest.raises(ModelError, match="no accuracy"):
+        accuracies(regression, encoding, people, np.zeros(30), [Do(0, 0, 1.0)])

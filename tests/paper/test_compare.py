@@ -1,0 +1,108 @@
+"""Comparisons: figures, significance, folders that are gone on from, and subjects where there is nothing to find."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbits import Network
+from fairbits.errors import CapabilityError, OptionError
+from fairbits.paper import Contest, compare
+from fairbits.paper.cells import Cells
+from fairbits.paper.significance import against, deviation, mean
+from fairbits.search import STRATEGIES, Budget
+
+from ..search.planted import planted_subject
+
+SHORT = Contest(Budget(evaluations=3_000), repeats=2)
+
+
+def test_every_strategy_has_every_figure(tmp_path) -> None:
+    found = compare(planted_subject(), replace(SHORT, repeats=1), folder=tmp_path)
+    assert [entry.strategy for entry in found.entries] == list(STRATEGIES)
+    for entry in found.entries:
+        assert entry.verdict is None
+        assert entry.deviation("id_cases") is None
+        assert entry.mean("id_per_second") >= 0
+        assert 0 <= entry.mean("leaves_covered") <= entry.runs[0]["leaves"]
+    drawn = next(entry for entry in found.entries if entry.strategy == "random")
+    assert drawn.mean("id_cases") == 9  # everybody with a + b of 17 or 18
+    assert 0 < drawn.mean("diversity") < 1
+    assert 0 < drawn.mean("changed") <= 3
+    json.dumps(found.as_dict())
+    with (tmp_path / "compare.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["strategy"] for row in rows] == list(STRATEGIES)
+    assert rows[0]["id_cases_deviation"] == ""
+
+
+def test_finished_runs_are_not_run_again(tmp_path) -> None:
+    names = ["dice", "random"]
+    steps: list[str] = []
+    first = compare(planted_subject(), SHORT, names, folder=tmp_path, progress=lambda *step: steps.append(step[2]))
+    assert len(steps) == 4
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    assert len(stamps) == 4
+    second = compare(planted_subject(), SHORT, names, folder=tmp_path)
+    assert second.as_dict() == first.as_dict()
+    compare(planted_subject(), replace(SHORT, epsilon=0.05), names, folder=tmp_path)
+    assert all(path.stat().st_mtime_ns > stamp for path, stamp in stamps.items())
+
+
+def test_a_half_written_cell_is_made_again(tmp_path) -> None:
+    cells = Cells(tmp_path)
+    assert cells.get("one", {"a": 1}, lambda: {"x": 2}) == {"x": 2}
+    assert cells.ready("one", {"a": 1}) == {"x": 2}
+    assert cells.ready("one", {"a": 2}) is None
+    (tmp_path / "one.json").write_text('{"settings": {"a"')
+    assert cells.get("one", {"a": 1}, lambda: {"x": 3}) == {"x": 3}
+
+
+def test_nothing_to_find_is_a_row_of_zeros(tmp_path) -> None:
+    subject = planted_subject()
+    constant = Network.build([np.zeros((5, 2))], [np.array([1.0, -1.0])])
+    found = compare(replace(subject, model=constant), replace(SHORT, repeats=1))
+    for entry in found.entries:
+        assert entry.mean("id_cases") == 0
+        assert entry.mean("id_per_second") == entry.mean("id_per_million_queries") == 0
+        assert entry.mean("diversity") is None
+        assert entry.mean("seconds_to_first_id") is None
+
+
+def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
+    subject = planted_subject()
+
+    class Box:
+        inputs = 5
+
+        def scores(self, inputs):
+            return subject.model.scores(inputs)
+
+    boxed = replace(subject, model=Box())
+    contest = Contest(Budget(evaluations=300), repeats=1)
+    found = compare(boxed, contest)
+    assert found.left_out == dict.fromkeys(("dice", "adf", "eidig", "neuronfair"), "gradients")
+    with pytest.raises(CapabilityError, match=r"'adf' needs gradients.*use some of: climb, random, aequitas"):
+        compare(boxed, contest, ["random", "adf"])
+    with pytest.raises(OptionError, match=r"'dise' is not known.*Did you mean 'dice'"):
+        compare(subject, contest, ["dise"])
+    with pytest.raises(OptionError, match="repeats is 0"):
+        Contest(Budget(evaluations=300), repeats=0)
+
+
+def test_significance() -> None:
+    better = against([10, 11, 12, 13, 14], [1, 2, 3, 4, 5])
+    assert better is not None
+    assert (better.a12, better.p < 0.01) == (1.0, True)
+    same = against([0, 0], [0, 0])
+    assert same is not None
+    assert (same.p, same.a12) == (1.0, 0.5)
+    assert against([1], [2, 3]) is None
+    assert mean([None, 1.0, 3.0]) == 2.0
+    assert mean([None]) is None
+    assert deviation([1.0]) is None
+    assert deviation([1.0, 3.0]) == pytest.approx(np.sqrt(2))

@@ -1,0 +1,108 @@
+"""The paper's tables in their smallest form, and the published figures beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairbits.errors import OptionError, UsageError
+from fairbits.paper import subjects
+from fairbits.paper.ablation import ablation
+from fairbits.paper.published import SUBJECTS, number, published, row_of
+from fairbits.paper.research import Plan
+from fairbits.paper.subjects import datasets, roster
+
+
+def test_published_figures_are_all_there() -> None:
+    for table, rows in (("datasets", 10), ("rq1", 10), ("rq2", 21), ("rq3_localization", 10), ("rq3_mitigation", 10)):
+        assert len(published(table)) == rows
+    assert [row["dataset"] for row in published("rq1")] == list(SUBJECTS)
+    assert number(row_of("rq1", "census"), "k_final") == 35.61
+    assert number(row_of("rq1", "german-600"), "k_final") == 9.56
+    assert number(row_of("rq2", "meps15-synthetic", protected="age"), "neuronfair_seconds_to_1000") is None
+    assert row_of("rq1", "mine") is None
+
+
+@pytest.fixture
+def nothing_added(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(subjects, "available", lambda name: None)
+    monkeypatch.setattr("fairbits.data.sources.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("fairbits.data.sources.installed_file", lambda source: None)
+    monkeypatch.setattr("fairbits.data.sources._ask_openml", _offline)
+
+
+def _offline(source):
+    raise UsageError(f"the data of {source.name!r} are not on this machine; run 'data add {source.name} FILE'.")
+
+
+def test_missing_data_are_named_with_what_stands_in(nothing_added) -> None:
+    found = roster(["german", "compas", "meps15"])
+    assert found.names == ["german", "meps15-synthetic"]
+    assert "compas is left out: the data of 'compas' are not on this machine" in found.notes[0]
+    assert "data add compas" in found.notes[0]
+    assert "meps15-synthetic (generated people) stands in" in found.notes[1]
+    with pytest.raises(UsageError, match="compas is left out"):
+        roster(["compas"])
+    with pytest.raises(OptionError, match="no built-in subject 'gremlin'"):
+        roster(["gremlin"])
+    table = datasets(found)
+    assert table.rows[0][:4] == ["german", "in the package", 1000, 600]
+    assert table.rows[1][1] == "generated"
+
+
+def test_rq1_and_rq2_go_on_where_they_were(tmp_path) -> None:
+    found = roster(["heart"])
+    plan = Plan.of("rq1", found, tmp_path, seconds=0.2)
+    first = plan.run()
+    assert [row[1] for row in first.rows] == ["dice", "climb", "paper"]
+    assert first.rows[2][5] == 10.01
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    assert plan.run().rows == first.rows
+    assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    assert "| heart | dice | 14 |" in (tmp_path / "rq1.md").read_text()
+    second = Plan.of("rq2", found, tmp_path, seconds=0.2, strategies=["adf", "dice"]).run()
+    assert [row[0] for row in second.rows] == ["heart: age"] * 2 + ["heart: sex"] * 2
+    assert second.rows[0][3] == 25_800
+    assert any("not comparable one to one" in note for note in second.notes)
+
+
+def test_the_full_plan_is_the_papers(tmp_path) -> None:
+    plan = Plan.of("rq2", roster(["heart"]), tmp_path, full=True)
+    assert plan.contest.budget.seconds == 900
+    assert plan.contest.repeats == 10
+
+
+def test_the_ablation_has_equal_queries(tmp_path) -> None:
+    table = ablation(roster(["heart"]), tmp_path, queries=60_000, repeats=1)
+    assert [row[1] for row in table.rows] == ["constrained", "grid", "binary"]
+    used = [json.loads(path.read_text())["figures"]["queries"] for path in (tmp_path / "cells").iterdir()]
+    assert max(used) < 1.1 * 60_000
+    assert min(used) > 0.9 * 60_000
+
+
+def run(*words: str, cwd) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "80"}
+    command = [sys.executable, "-m", "fairbits", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def test_the_commands(tmp_path) -> None:
+    found = run("paper", "rq1", "--subjects", "heart", "--budget", "0.2s", "--out", "here", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "…" not in found.stdout
+    assert (tmp_path / "here" / "rq1.csv").exists()
+    wrong = run("paper", "rq9", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "question 'rq9' is not known" in wrong.stderr
+    short = ("compare", "heart", "--protected", "sex", "--budget", "0.2s", "--repeats", "2")
+    shown = run(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "A12" in shown.stdout
+    assert "…" not in shown.stdout
+    data = json.loads(run(*short, "--strategies", "random", "--json", cwd=tmp_path).stdout)
+    assert data["strategies"][0]["id_cases"]["mean"] > 0
