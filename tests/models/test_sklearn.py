@@ -162,6 +162,58 @@ def test_numbers_as_labels_and_missing_values() -> None:
     agree(load_with_encoding(model, schema), schema, model, Decoder(schema).frame)
 
 
+def test_code_books_with_gaps_and_tables_that_are_one_hot_already() -> None:
+    """Only the values that exist are asked about; a spread category is one attribute and several columns."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        (
+            Attribute(name="grade", kind="integer", low=3, high=9, allowed=(3, 6, 7, 9), protected=True),
+            Attribute(name="job", kind="category", labels=("A", "B", "C"), columns=("job_A", "job_B", "job_C")),
+            Attribute(name="income", kind="real", low=0, high=2),
+        ),
+        target="y",
+        classes=("no", "yes"),
+    )
+    codes = np.column_stack([rng.choice([3, 6, 7, 9], 200), rng.integers(0, 3, 200), rng.uniform(0, 2, 200)])
+    frame = Decoder(schema).frame(codes)
+    assert list(frame.columns) == ["grade", "job_A", "job_B", "job_C", "income"]
+    target = np.where(codes[:, 2] + (codes[:, 0] > 6) > 1.5, "yes", "no")
+    hot = ColumnTransformer([("h", OneHotEncoder(), ["grade"])], remainder="passthrough")
+    for model, native in (
+        (make_pipeline(hot, perceptron()), True),
+        (perceptron(), True),
+        (RandomForestClassifier(5, random_state=0), False),
+    ):
+        found, encoding = load_with_encoding(fit(model, frame, target), schema)
+        assert isinstance(found, Network) == native
+        theirs = model.predict_proba(frame)[:, 1]
+        np.testing.assert_allclose(found.scores(encoding.encode(codes)), theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_three_classes_as_a_whole_vector() -> None:
+    from dataclasses import replace
+
+    from sklearn.ensemble import RandomForestClassifier
+
+    frame, codes, _ = table()
+    grades = np.array(["high", "low", "mid"])[np.digitize(codes[:, 2], [0.5, 2])]
+    three = Schema(SCHEMA.attributes, "grade", classes=("low", "mid", "high"), favourable="high")
+    forest = fit(RandomForestClassifier(5, random_state=0), codes, grades)
+    box, encoding = load_with_encoding(forest, three)
+    theirs = forest.predict_proba(codes)[:, [1, 2, 0]]
+    np.testing.assert_allclose(box.class_scores(encoding.encode(codes)), theirs, atol=1e-6)
+    np.testing.assert_allclose(box.scores(encoding.encode(codes)), theirs[:, 2], atol=1e-6)
+    for model in (forest, fit(perceptron(), codes, grades)):
+        for scores in ("favourable", "vector"):
+            audit = Audit(model, frame.assign(grade=grades), replace(three, scores=scores))
+            assert audit.measure().summary()["k_max"] >= 1
+
+
 def test_values_that_the_model_has_never_met() -> None:
     from sklearn.pipeline import make_pipeline
 

@@ -142,6 +142,17 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
 READY = sequential()
 
 
+def test_layers_and_classes_as_the_native_network_has_them(rng) -> None:
+    native = load_model(sequential())
+    foreign = TorchModel.of(sequential(), SCHEMA, ModelOptions())
+    rows = rng.normal(size=(30, 9)).astype(np.float32)
+    np.testing.assert_allclose(foreign.class_scores(rows), native.class_scores(rows), atol=1e-5)
+    for layer, width in enumerate(native.widths):
+        slopes = rng.normal(size=(30, width)).astype(np.float32)
+        ours, theirs = (model.layer_gradients(rows, layer, slopes) for model in (native, foreign))
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
 def test_code_that_makes_the_model(rng) -> None:
     from .zoo import THREE
 

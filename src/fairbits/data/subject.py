@@ -195,7 +195,9 @@ def _path(section: Any, name: str, file: Path) -> Path:
 
 def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, columns: list[str]) -> Encoding | None:
     """By its name. A table that is one-hot encoded already is what its network takes, column by column."""
-    if stated == "columns" or (stated is None and any(attribute.columns for attribute in schema.attributes)):
+    if stated == "columns" or (
+        stated is None and options.columns is None and any(attribute.columns for attribute in schema.attributes)
+    ):
         return Encoding.of_columns(schema, columns)
     if stated is None:
         return None

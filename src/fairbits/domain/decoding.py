@@ -7,6 +7,7 @@ the schema keeps all labels as text) become numbers and truth values again, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,21 @@ from fairbits.errors import MissingDependencyError
 Values = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table: an attribute (by its place among those seen), or one label of a category spread out."""
+
+    name: str
+    place: int
+    label: int | None = None
+
+
 class Decoder:
     """Codes of the attributes that a model sees, in its order, as frames, arrays or records.
 
-    ``as_text`` names categories whose labels stay text although they look like numbers; ``categorical`` makes
-    frames of pandas categories, for models that were trained on those.
+    ``columns`` are the table's columns that it was trained on (default: all of the schema). ``as_text`` names
+    categories whose labels stay text although they look like numbers; ``categorical`` makes frames of pandas
+    categories, for models that were trained on those.
     """
 
     def __init__(
@@ -35,10 +46,13 @@ class Decoder:
         as_text: Sequence[str] = (),
         categorical: bool = False,
     ):
-        self.schema = schema
-        self.names = schema.names if columns is None else tuple(columns)
-        self.categorical = categorical
+        owners = _owners(schema)
+        wanted = [name for own in owners.values() for name, _ in own] if columns is None else list(columns)
+        found = [(name, *_owner(name, owners, schema)) for name in wanted]
+        self.names = tuple(dict.fromkeys(attribute for _, attribute, _ in found))
+        self.columns = tuple(Column(name, self.names.index(own), label) for name, own, label in found)
         self.encoding = Encoding.identity(schema, columns=self.names, dtype=np.float64)
+        self.categorical = categorical
         attributes = [schema[name] for name in self.names]
         self._tables: Mapping[int, Values] = {
             i: values_of(a, text=a.name in as_text) for i, a in enumerate(attributes) if a.kind == "category"
@@ -46,15 +60,14 @@ class Decoder:
         self._frames: dict[int, Any] = {}
         self._whole = [a.kind == "integer" for a in attributes]
 
-    def column(self, position: int, codes: Codes) -> Values:
-        """The values of one column."""
-        if position in self._tables:
-            return self._tables[position][codes.astype(np.int64)]
-        return codes.astype(np.int64) if self._whole[position] else codes
-
-    def columns(self, codes: Codes) -> dict[str, Values]:
-        """All of them, by name."""
-        return {name: self.column(i, codes[:, i]) for i, name in enumerate(self.names)}
+    def values(self, column: Column, codes: Codes) -> Values:
+        """The values of one column, from rows of the seen attributes' codes."""
+        own = codes[:, column.place]
+        if column.label is not None:
+            return (own == column.label).astype(np.int64)
+        if column.place in self._tables:
+            return self._tables[column.place][own.astype(np.int64)]
+        return own.astype(np.int64) if self._whole[column.place] else own
 
     def frame(self, codes: Codes) -> Any:
         """A pandas frame, as the model was trained on."""
@@ -63,38 +76,59 @@ class Decoder:
         except ImportError:
             raise MissingDependencyError("pandas", "pandas", "a model that was trained on a data frame") from None
         found: dict[str, Any] = {}
-        for i, name in enumerate(self.names):
-            if i not in self._tables:
-                found[name] = self.column(i, codes[:, i])
+        for column in self.columns:
+            i = column.place
+            if i not in self._tables or column.label is not None:
+                found[column.name] = self.values(column, codes)
                 continue
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
                 values = pd.Series(self._tables[i])
                 self._frames[i] = (values.astype("category") if self.categorical else values).array
-            found[name] = self._frames[i].take(codes[:, i].astype(np.int64))
+            found[column.name] = self._frames[i].take(codes[:, i].astype(np.int64))
         return pd.DataFrame(found, copy=False)
 
     def array(self, codes: Codes) -> Values:
         """One array: of numbers where all columns are numbers, else of objects."""
-        if all(table.dtype.kind in "iufb" for table in self._tables.values()):
-            found = np.array(codes, dtype=np.float64)
-            for i, table in self._tables.items():
-                found[:, i] = table[codes[:, i].astype(np.int64)]
-            return found
-        mixed = np.empty(codes.shape, dtype=object)
-        for i in range(codes.shape[1]):
-            mixed[:, i] = self.column(i, codes[:, i])
+        text = any(
+            self._tables[c.place].dtype == object for c in self.columns if c.place in self._tables and c.label is None
+        )
+        mixed = np.empty((len(codes), len(self.columns)), dtype=object if text else np.float64)
+        for i, column in enumerate(self.columns):
+            mixed[:, i] = self.values(column, codes)
         return mixed
 
     def records(self, codes: Codes) -> list[dict[str, Any]]:
         """One dictionary per row, of plain Python values; a missing value is None."""
-        columns = [self.column(i, codes[:, i]).tolist() for i in range(len(self.names))]
-        rows = [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
-        missing = [i for i, table in self._tables.items() if _missing(table).any()]
-        for i in missing:
-            gone = _missing(self._tables[i])[codes[:, i].astype(np.int64)]
-            for row in np.flatnonzero(gone):
-                rows[row][self.names[i]] = None
+        names = [column.name for column in self.columns]
+        columns = [self.values(column, codes).tolist() for column in self.columns]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        for column in self.columns:
+            missing = _missing(self._tables[column.place]) if column.place in self._tables else np.zeros(1, np.bool_)
+            if missing.any() and column.label is None:
+                for row in np.flatnonzero(missing[codes[:, column.place].astype(np.int64)]):
+                    rows[row][column.name] = None
         return rows
+
+
+def table_columns(schema: Schema) -> tuple[str, ...]:
+    """The columns of a table with this schema: one for each attribute, or one for each label of a spread category."""
+    return tuple(name for attribute in schema.attributes for name in attribute.columns or (attribute.name,))
+
+
+def _owners(schema: Schema) -> dict[str, list[tuple[str, int | None]]]:
+    return {
+        a.name: [(name, i) for i, name in enumerate(a.columns)] if a.columns else [(a.name, None)]
+        for a in schema.attributes
+    }
+
+
+def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: Schema) -> tuple[str, int | None]:
+    for attribute, own in owners.items():
+        for column, label in own:
+            if column == name:
+                return attribute, label
+    schema.column(name)  # names the slip, if it is one
+    return name, None  # a spread category asked for by its own name
 
 
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:

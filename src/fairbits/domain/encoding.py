@@ -174,7 +174,7 @@ class Encoding:
         """The plain encoding that makes as many inputs as the network takes."""
         names = schema.names if columns is None else _known(columns, schema)
         identity, one_hot = cls.identity(schema, columns=names), cls.one_hot(schema, columns=names)
-        grouped = [cls.of_columns(schema)] if any(a.columns for a in schema.attributes) else []
+        grouped = [cls.of_columns(schema)] if any(a.columns for a in schema.attributes) and columns is None else []
         for encoding in (*grouped, identity, one_hot):
             if encoding.width == inputs:
                 return encoding

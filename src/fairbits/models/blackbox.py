@@ -6,12 +6,13 @@ records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.options import BATCH
@@ -41,6 +42,12 @@ class BlackBox:
             scores[start : start + len(piece)] = one_score(self._answer(piece), len(piece), self._favourable, self.name)
         return scores
 
+    def table(self, inputs: npt.ArrayLike) -> Array:
+        """All columns that it answers."""
+        rows = np.asarray(inputs, dtype=np.float64)
+        pieces = [self._answer(rows[start : start + self._batch]) for start in range(0, len(rows), self._batch)]
+        return np.concatenate([np.asarray(piece, dtype=np.float32) for piece in pieces])
+
     def _answer(self, rows: Codes) -> Any:
         try:
             return self._ask(rows)
@@ -48,6 +55,33 @@ class BlackBox:
             raise
         except Exception as error:
             raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
+
+
+class ClassBox:
+    """A black box that answers one column per class, which ``order`` puts into the schema's order."""
+
+    def __init__(self, box: BlackBox, order: Sequence[int]):
+        self._box = box
+        self._order = list(order)
+        self.inputs = box.inputs
+        self.name = box.name
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability of each row of codes."""
+        return self._box.scores(inputs)
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each row of codes."""
+        return self._box.table(inputs)[:, self._order]
+
+
+def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
+    """The box as one that tells the probabilities of all classes, where its answers are known to hold them."""
+    if len(schema.classes) < 3 or (classes is not None and len(classes) != len(schema.classes)):
+        return box
+    if classes is None or set(classes) != set(schema.classes):
+        return ClassBox(box, range(len(schema.classes)))
+    return ClassBox(box, [classes.index(name) for name in schema.classes])
 
 
 def one_score(answer: Any, rows: int, favourable: int | None, name: str) -> Array:

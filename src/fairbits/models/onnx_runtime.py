@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
+from fairbits.domain.decoding import table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
-from fairbits.models.blackbox import BlackBox
+from fairbits.models.blackbox import BlackBox, with_classes
 from fairbits.models.loaded import Loaded, favourable_output
 from fairbits.models.onnx_graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
 from fairbits.models.options import ModelOptions
@@ -44,10 +45,10 @@ class Feeder:
 
     def __init__(self, inputs: list[Input], schema: Schema, columns: tuple[str, ...] | None):
         self.inputs = inputs
-        self.names = columns or self._matched(schema)
-        numeric = [i.name for i in inputs if i.kind != TEXT]
-        text = [name for name, entry in self._pairs() if entry.name not in numeric]
-        self.decoder = Decoder(schema, self.names, as_text=text)
+        self._columns = columns or self._matched(schema)
+        text = [name for name, entry in self._pairs() if entry.kind == TEXT]
+        self.decoder = Decoder(schema, self._columns, as_text=text)
+        self.names = self.decoder.names
         self._pick = [schema.column(name) for name in self.names]
 
     def __call__(self, codes: Codes) -> Feed:
@@ -60,31 +61,33 @@ class Feeder:
             entry = self.inputs[0]
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
             return {entry.name: _typed(rows, entry)}
-        return {e.name: _typed(self.decoder.column(i, seen[:, i]), e)[:, None] for i, e in enumerate(self.inputs)}
+        pairs = zip(self.inputs, self.decoder.columns, strict=True)
+        return {entry.name: _typed(self.decoder.values(column, seen), entry)[:, None] for entry, column in pairs}
 
     def _matched(self, schema: Schema) -> tuple[str, ...]:
         names = tuple(entry.name for entry in self.inputs)
-        if len(names) == 1 and len(schema) > 1:
+        known = table_columns(schema)
+        if len(names) == 1 and len(known) > 1:
             width = self.inputs[0].width
-            if width in (None, len(schema)):
-                return schema.names
+            if width in (None, len(known)):
+                return known
             raise ModelError(
                 f"its input takes {width} columns, but the schema has {len(schema)} attributes "
                 f"({', '.join(schema.names)}); list those that it sees under [model] columns."
             )
-        strange = next((name for name in names if name not in schema.names), None)
+        strange = next((name for name in names if name not in known), None)
         if strange is None:
             return names
-        if len(names) == len(schema) and not set(names) & set(schema.names):
-            return schema.names
-        raise ModelError(f"its input {strange!r} is not an attribute; {choose_from(strange, schema.names)}")
+        if len(names) == len(known) and not set(names) & set(known):
+            return known
+        raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
 
     def _pairs(self) -> list[tuple[str, Input]]:
         if len(self.inputs) == 1:
-            return [(name, self.inputs[0]) for name in self.names]
-        if len(self.inputs) != len(self.names):
-            raise ModelError(f"it has {len(self.inputs)} inputs, but {len(self.names)} columns are listed.")
-        return list(zip(self.names, self.inputs, strict=True))
+            return [(name, self.inputs[0]) for name in self._columns]
+        if len(self.inputs) != len(self._columns):
+            raise ModelError(f"it has {len(self.inputs)} inputs, but {len(self._columns)} columns are listed.")
+        return list(zip(self._columns, self.inputs, strict=True))
 
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -110,7 +113,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
     box = BlackBox(
         lambda rows: run(feeder.feed(rows)), len(feeder.names), favourable=favourable, batch=options.batch, name=name
     )
-    return Loaded(box, feeder.decoder.encoding, graph.classes)
+    return Loaded(with_classes(box, schema, graph.classes), feeder.decoder.encoding)
 
 
 def _said(error: Exception) -> str:
@@ -122,7 +125,7 @@ def _said(error: Exception) -> str:
 def _numeric(decoder: Decoder, seen: Codes) -> npt.NDArray[Any]:
     """One table of numbers: categories whose labels are no numbers go in as their codes."""
     rows = decoder.array(seen)
-    return rows if rows.dtype != object else seen
+    return rows if rows.dtype != object or len(decoder.columns) != seen.shape[1] else seen
 
 
 def _typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:

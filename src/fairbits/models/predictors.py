@@ -14,9 +14,10 @@ import numpy as np
 
 from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
+from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import ModelError, choose_from
-from fairbits.models.blackbox import BlackBox, reason
+from fairbits.models.blackbox import BlackBox, reason, with_classes
 from fairbits.models.loaded import Loaded, favourable_output
 from fairbits.models.options import Eats, ModelOptions
 
@@ -29,7 +30,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if schema is None:
         return _without_schema(predictor, options, name)
     names = _names_of(predictor)
-    columns = options.columns or (schema.names if names is None else checked_columns(names, schema))
+    columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = _classes_of(predictor)
     favourable = favourable_output(schema, classes) if schema.classes else None
     ask, chosen = _question(predictor, schema, classes, favourable)
@@ -41,8 +42,9 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
             f"list those that it sees under [model] columns."
         )
     decode = _decoding(ask, decoder, schema, options.eats or ("frame" if names is not None else None), name)
-    box = BlackBox(lambda rows: ask(decode(rows)), len(columns), favourable=chosen, batch=options.batch, name=name)
-    return Loaded(box, decoder.encoding, classes)
+    inputs = len(decoder.names)
+    box = BlackBox(lambda rows: ask(decode(rows)), inputs, favourable=chosen, batch=options.batch, name=name)
+    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -68,11 +70,12 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
     """The columns that a model was trained on, all of which the schema must know."""
     columns = tuple(str(name) for name in names)
-    strange = [name for name in columns if name not in schema.names]
+    known = table_columns(schema)
+    strange = [name for name in columns if name not in known]
     if strange:
         raise ModelError(
             f"the model was trained on the column {strange[0]!r}, which the schema does not describe; "
-            f"{choose_from(strange[0], schema.names)}"
+            f"{choose_from(strange[0], known)}"
         )
     return columns
 
@@ -116,7 +119,7 @@ def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, 
     decoders = _decoders(decoder)
     if eats is not None:
         return decoders[eats]
-    someone = np.array([[schema[column].low for column in decoder.names]])
+    someone = np.array([[schema[name].values()[0] for name in decoder.names]])
     complaint = ""
     ways: tuple[Eats, ...] = ("array", "codes")
     for way in ways:

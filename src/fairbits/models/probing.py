@@ -38,7 +38,7 @@ class NotColumnwise(NotNative):
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
     """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to."""
     seen = set(columns)
-    base = np.array([[a.low for a in schema.attributes]], dtype=np.float64)
+    base = np.array([[a.values()[0] for a in schema.attributes]], dtype=np.float64)
     start = _run(transform, base, schema)
     parts: list[Part] = []
     owner = np.full(start.shape[1], -1)
@@ -67,15 +67,19 @@ def _part(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[
             return straight
     if attribute.kind == "real" or attribute.upper - attribute.low >= _MOST_VALUES:
         raise NotColumnwise
-    if len(points) <= attribute.upper - attribute.low:
+    if not attribute.allowed and len(points) <= attribute.upper - attribute.low:
         points = np.arange(attribute.low, attribute.upper + 1)
         found = _asked(transform, schema, base, i, points)
         columns = np.flatnonzero((found != start).any(axis=0))
-    return Lookup(columns, found[:, columns].astype(np.float64), int(attribute.low))
+    table = np.zeros((int(attribute.upper - attribute.low) + 1, len(columns)))  # codes that nobody has stay 0
+    table[(points - attribute.low).astype(np.int64)] = found[:, columns]
+    return Lookup(columns, table, int(attribute.low))
 
 
 def _some_values(attribute: Attribute) -> Codes:
     """All values of a short domain; of a long one the ends and points in between."""
+    if attribute.allowed:
+        return attribute.values()
     if attribute.discrete and attribute.upper - attribute.low < _POINTS:
         return np.arange(attribute.low, attribute.upper + 1)
     points = np.linspace(attribute.low, attribute.upper, _POINTS)
@@ -134,10 +138,7 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
 
 def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     rng = np.random.default_rng(0)
-    columns = [
-        rng.integers(int(a.low), int(a.upper) + 1, _PEOPLE) if a.discrete else rng.uniform(a.low, a.upper, _PEOPLE)
-        for a in schema.attributes
-    ]
+    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
     people = np.column_stack(columns).astype(np.float64)
     theirs = _run(transform, people, schema)
     if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + float(np.abs(theirs).max()))):

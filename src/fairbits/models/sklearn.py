@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema
+from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
@@ -92,6 +93,8 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     if options.columns is not None or not hasattr(estimator, "feature_names_in_"):
         return None
     columns = checked_columns(estimator.feature_names_in_, schema)
+    if set(columns) == set(table_columns(schema)):
+        return Encoding.of_columns(schema, columns)
     return Encoding.identity(schema, columns=columns)
 
 
@@ -100,7 +103,7 @@ def _behind(estimator: Any, steps: list[Any], schema: Schema, options: ModelOpti
     if not all(_columnwise(step) for step in steps):
         return None
     names = getattr(estimator, "feature_names_in_", None)
-    columns = checked_columns(names, schema) if names is not None else options.columns or schema.names
+    columns = checked_columns(names, schema) if names is not None else options.columns or table_columns(schema)
     _check_width(estimator, columns, schema)
 
     def asked(as_text: tuple[str, ...]) -> Encoding:

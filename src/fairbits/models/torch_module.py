@@ -104,6 +104,29 @@ class TorchModel:
                 pieces.append([*(seen[name] for name in self.layers), last])
         return tuple(np.concatenate([p.numpy() for p in parts]) for parts in zip(*pieces, strict=True))
 
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        with self._torch.no_grad(), self._hooked():
+            found = [self._probabilities(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
+        table = np.concatenate(found) if found else np.empty((0, self.outputs), dtype=np.float32)
+        return np.hstack([1 - table, table]) if self.outputs == 1 else table
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer, (n, inputs); the last as the module puts it out."""
+        pieces, start = [], 0
+        with self._torch.enable_grad():
+            for rows in self._pieces(inputs):
+                rows.requires_grad_(True)
+                seen: dict[str, Any] = {}
+                with self._hooked(seen):
+                    found = self._forward(rows)
+                chosen = [*(seen[name] for name in self.layers), found][layer]
+                mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
+                slope = self._torch.autograd.grad((chosen * mine).sum(), rows, allow_unused=True)[0]
+                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                start += len(rows)
+        return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
+
     def with_interventions(self, interventions: Sequence[Do]) -> TorchModel:
         """The same model with some neurons held at a value while it runs; the module itself stays as it is."""
         widths = [a.shape[1] for a in self.activations(np.zeros((1, self.inputs)))[:-1]]
@@ -199,7 +222,7 @@ def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
             for do in held:
                 found[:, do.neuron] = do.value
         if seen is not None:
-            seen[name] = found.detach().reshape(len(found), -1)
+            seen[name] = found.reshape(len(found), -1)
         return found
 
     return hook
