@@ -65,7 +65,8 @@ def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
     """By whichever limit of the budget ends first at this speed."""
     budget = settings.budget
     guesses = [budget.seconds - seconds] if budget.seconds is not None and budget.seconds < 1e8 else []
-    for limit, done in ((budget.evaluations, tally.evaluations), (budget.cases, tally.cases)):
+    limits = ((budget.evaluations, tally.evaluations), (budget.cases, tally.cases), (tally.goal, tally.evaluations))
+    for limit, done in limits:
         if limit is not None and done:
             guesses.append((limit - done) * seconds / done)
     return max(0.0, min(guesses)) if guesses else None

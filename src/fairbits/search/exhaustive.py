@@ -52,7 +52,7 @@ class Exhaustive(Strategy):
         return 1 + (others if self.distance else 0)
 
     @property
-    def people(self) -> int:
+    def people(self) -> int:  # type: ignore[override]
         """How many will be asked about in all (some of them several times, where real people are neighbours)."""
         return len(self._rows) * self._per_row
 

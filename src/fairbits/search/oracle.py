@@ -50,6 +50,7 @@ class Tally:
     seconds_to_k_final_sum: float = 0.0
     seconds_to_first_id: float | None = None
     seconds_to_1000_id: float | None = None
+    goal: int | None = None  # how many evaluations there will be in all, where a strategy knows
     twins_removed: int = 0
     moves_removed: int = 0
 

@@ -86,6 +86,7 @@ def search_subject(
         nearest = _prepare(problem, strategy)
         known = _restored(problem, writer)
         oracle = Oracle(problem, settings.budget, writer, nearest=nearest, watch=watch, stop=stop, clock=clock, **known)
+        oracle.tally.goal = strategy.people
         status = _rounds(strategy, oracle, writer, settings.seed)
         oracle.close_round()
         writer.flush()

@@ -22,6 +22,8 @@ class Strategy(ABC):
     needs_layers: ClassVar[bool] = False
     #: How many rounds there are in all, for strategies that come to an end; None for those that never do.
     rounds: int | None = None
+    #: How many people it will ask about in all, where it knows.
+    people: int | None = None
     #: Once all rounds are done: everybody within so many changes of a real row has been asked.
     exact_within: int | None = None
 
