@@ -49,7 +49,7 @@ def reference_subject(name: str) -> Subject:
             )
             for r in csv.DictReader(file)
         )
-    schema = Schema(attributes)
+    schema = Schema(attributes, classes=("0", "1"))
     rows = np.loadtxt(folder / "table.csv", delimiter=",", skiprows=1)[:, :-1]
     return make_subject(name, load_model(folder / "model.npz"), schema, Table(schema.clip(rows)))
 
