@@ -86,9 +86,33 @@ def test_wrong_figures_are_a_mistake_of_ours(tmp_path: Path, people_schema: Sche
     found = {name: value for name, value in (figures(rng, 3) | change).items() if value is not None}
     with (
         RunWriter.create(tmp_path, MANIFEST, people_schema) as writer,
-        pytest.raises(ValueError, match=next(iter(change))),
+        pytest.raises(FairbitsError, match=f"missing or unknown: {next(iter(change))}"),
     ):
         writer.append(random_people(rng, people_schema, 3), found, "random")
+        writer.flush()
+
+
+def test_what_an_append_leaves_out_is_completed_from_the_codes(tmp_path: Path, people_schema: Schema, rng) -> None:
+    people, found = random_people(rng, people_schema, 300), figures(rng, 300)
+    del found["l1"]
+    asked = []
+
+    def complete(codes: np.ndarray) -> dict[str, np.ndarray]:
+        asked.append(threading.current_thread())
+        return {"l1": codes.sum(axis=1)}
+
+    for in_step in (False, True):
+        folder = tmp_path / str(in_step)
+        with RunWriter.create(folder, MANIFEST, people_schema, complete=complete, in_step=in_step) as writer:
+            for start in range(0, 300, 100):
+                some = {
+                    name: value if np.ndim(value) == 0 else value[start : start + 100] for name, value in found.items()
+                }
+                writer.append(people[start : start + 100], some, "random")
+        stored = Run.open(folder).query("SELECT l1 FROM cases ORDER BY evaluation").column("l1").to_numpy()
+        assert np.array_equal(stored, people.sum(axis=1).astype(np.float32))
+    assert len(asked) == 2  # once for all appends of a part
+    assert threading.current_thread() not in asked
 
 
 def test_a_flush_comes_by_itself(tmp_path: Path, people_schema: Schema, rng, clock: Clock) -> None:

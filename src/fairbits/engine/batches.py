@@ -6,20 +6,22 @@ is to blame, and for what, is found out here: that may take its time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.crew import share, thread_count
 from fairbits.engine.plan import Plan
 from fairbits.engine.simd import PEOPLE
-from fairbits.errors import FairbitsError, ModelError, OptionError, TableError
+from fairbits.errors import FairbitsError, ModelError, TableError
 
 CHUNK = 5e7
 """Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
+
+SMALL, SHARES = 4e6, 3
+"""Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others."""
 
 Run = Callable[[NDArray[np.float64], int, int], int]
 """Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
@@ -42,19 +44,13 @@ def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, th
 
 
 def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
-    """Call `run` on consecutive ranges of people, of whole tiles and about `CHUNK` multiply-adds each."""
-    threads = os.cpu_count() or 1 if threads is None else threads
-    if threads < 1:
-        raise OptionError(f"threads must be 1 or more, but got {threads}.")
-    step = max(1, round(CHUNK / (work * PEOPLE))) * PEOPLE
-    starts = range(0, n, step)
-    if threads == 1 or len(starts) < 2:
-        for start in starts:
-            run(start, min(start + step, n))
-        return
-    with ThreadPoolExecutor(min(threads, len(starts)), thread_name_prefix="fairbits") as pool:
-        for _ in pool.map(lambda start: run(start, min(start + step, n)), starts):
-            pass
+    """Call `run` on consecutive ranges of people, of whole tiles and at most `CHUNK` multiply-adds each."""
+    hands = thread_count(threads)
+    if n * work < 2 * SMALL:
+        hands = 1
+    people = CHUNK / work if hands == 1 else min(CHUNK / work, max(SMALL / work, n / (hands * SHARES)))
+    step = max(1, round(people / PEOPLE)) * PEOPLE
+    share(lambda start: run(start, min(start + step, n)), range(0, n, step), hands)
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:

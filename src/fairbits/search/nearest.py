@@ -11,8 +11,6 @@ free attributes, some 50 for a million rows. People who are rows of the table ar
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain.schema import Schema
-from fairbits.errors import OptionError, TableError
+from fairbits.engine.crew import share
+from fairbits.errors import TableError
 from fairbits.search.rowsets import BYTES, RowSets, row_sets
 from fairbits.search.scan import nearest_chunk, settle_rows
 from fairbits.search.seen import keys_of
@@ -94,7 +93,7 @@ class NearestRow:
             figures = (nearest.changed[chunk], nearest.row[chunk], nearest.l1[chunk])
             nearest_chunk(self._rows, self._sets, self._shape, part, keys, figures)
 
-        _spread(run, range(0, n, step), threads)
+        share(run, range(0, n, step), threads)
         return nearest
 
 
@@ -111,16 +110,3 @@ def _distinct(codes: Codes, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     leaders = first[inverse]
     differs = (codes != codes[leaders]).any(axis=1)
     return np.flatnonzero((leaders == np.arange(len(codes))) | differs)
-
-
-def _spread(run: Any, begins: range, threads: int | None) -> None:
-    threads = os.cpu_count() or 1 if threads is None else threads
-    if threads < 1:
-        raise OptionError(f"threads must be 1 or more, but got {threads}.")
-    if threads == 1 or len(begins) < 2:
-        for begin in begins:
-            run(begin)
-        return
-    with ThreadPoolExecutor(min(threads, len(begins)), thread_name_prefix="fairbits") as pool:
-        for _ in pool.map(run, begins):
-            pass

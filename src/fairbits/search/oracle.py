@@ -16,7 +16,6 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
-from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
 
@@ -76,7 +75,6 @@ class Oracle:
         sink: Sink,
         *,
         seen: Seen | None = None,
-        nearest: NearestRow | None = None,
         tally: Tally | None = None,
         clock: Clock = time.perf_counter,
         used_seconds: float = 0.0,
@@ -90,7 +88,6 @@ class Oracle:
         self.findings: dict[str, Any] = {}  # what a strategy has to say besides cases; ends up in the summary
         self._sink = sink
         self._seen = _filter_for(budget) if seen is None else seen
-        self._nearest = NearestRow(problem.schema, problem.rows) if nearest is None else nearest
         self._clock = clock
         self._start = clock() - used_seconds
         self._watch = watch
@@ -251,7 +248,6 @@ class Oracle:
         return limit is not None and self.tally.cases >= limit
 
     def _keep(self, people: Codes, figures: Evaluation, new: Indices, seed_rows: Indices | None, origin: str) -> None:
-        near = self._nearest.find(people, threads=self.evaluator.threads)
         now, tally = self.seconds, self.tally
         numbers = tally.evaluations - len(figures.k) + new
         columns: dict[str, Any] = {
@@ -266,12 +262,9 @@ class Oracle:
             "high_twin": figures.high_twin[new],
             "favourable": figures.favourable[new],
             "twins": figures.m if figures.twins is None else figures.twins[new],
-            "plausibility": self.problem.plausibility.percentiles(people, threads=self.evaluator.threads),
-            "seed_row": np.full(len(new), -1) if seed_rows is None else seed_rows,
-            "changed": near.changed,
-            "l1": near.l1,
+            "seed_row": -1 if seed_rows is None else seed_rows,
             "evaluation": numbers,
-            "seconds": np.full(len(new), now),
+            "seconds": now,
         }
         self._sink.append(people, columns, origin)
         tally.cases += len(new)

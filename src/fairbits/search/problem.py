@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.measure.plausibility import Plausibility
+from fairbits.search.nearest import NearestRow
 
 Indices = npt.NDArray[np.int64]
 
@@ -64,6 +66,18 @@ class Problem:
     def plausibility(self) -> Plausibility:
         """How ordinary people are, learned from the rows."""
         return Plausibility(self.schema, self.rows)
+
+    @cached_property
+    def nearest(self) -> NearestRow:
+        """The rows, ready for people to be compared with them."""
+        return NearestRow(self.schema, self.rows)
+
+    def realism(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
+        """The figures of a case that say how far from real people it is. They need no model."""
+        threads = self.evaluator.threads
+        near = self.nearest.find(people, threads=threads)
+        ordinary = self.plausibility.percentiles(people, threads=threads)
+        return {"plausibility": ordinary, "changed": near.changed, "l1": near.l1}
 
     @cached_property
     def plausible_rows(self) -> Indices:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from fairbits.data import Subject
+from fairbits.engine.crew import thread_count
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
-from fairbits.search.nearest import NearestRow
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
 from fairbits.search.registry import DEFAULT, make_strategy
@@ -78,14 +78,15 @@ def search_subject(
     strategy = make_strategy(settings.strategy, settings.options, problem)
     manifest = _manifest(subject, settings, epsilon)
     place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
+    keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
-        writer = RunWriter.resume(place, manifest)
+        writer = RunWriter.resume(place, manifest, **keeping)
     else:
-        writer = RunWriter.create(place, manifest, subject.schema, force=force)
+        writer = RunWriter.create(place, manifest, subject.schema, force=force, **keeping)
     with writer:
-        nearest = _prepare(problem, strategy)
+        _prepare(problem, strategy)
         known = _restored(problem, writer)
-        oracle = Oracle(problem, settings.budget, writer, nearest=nearest, watch=watch, stop=stop, clock=clock, **known)
+        oracle = Oracle(problem, settings.budget, writer, watch=watch, stop=stop, clock=clock, **known)
         oracle.tally.goal = strategy.people
         status = _rounds(strategy, oracle, writer, settings.seed)
         oracle.close_round()
@@ -111,18 +112,15 @@ def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) ->
     return "finished"
 
 
-def _prepare(problem: Problem, strategy: Strategy) -> NearestRow:
+def _prepare(problem: Problem, strategy: Strategy) -> None:
     """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
-    nearest = NearestRow(problem.schema, problem.rows)
     someone = problem.rows[:1]
-    nearest.find(someone)
+    problem.realism(someone)
     problem.evaluator.evaluate(someone)
-    problem.plausibility.percentiles(someone)
     if problem.evaluator.has_gradients:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
     if strategy.rounds is None:
         _ = problem.partitions
-    return nearest
 
 
 def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Writing a run: cases are buffered, written as whole parts by a thread of their own, and never lost once flushed."""
+"""Writing a run: cases are buffered, written as whole parts by a thread of their own, and never lost once flushed.
+
+What a case needs besides (its distance to real people, say) is worked out in that thread too, many rows at a time.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-import pyarrow as pa
-
 from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store import parts
+from fairbits.store.block import Block, Complete, nothing_more
 from fairbits.store.files import read_json, write_json
 from fairbits.store.records import Layout
 from fairbits.store.worker import Worker
@@ -25,6 +27,8 @@ from fairbits.store.worker import Worker
 #: A part is written when it has so many rows, or when so many seconds have passed.
 PART_ROWS = 262_144
 FLUSH_SECONDS = 4.0
+#: Rows that are completed together, well before their part is due: the last flush of a run shall not take long.
+BLOCK_ROWS = 32_768
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
@@ -33,7 +37,15 @@ class RunWriter:
     """One run being written. Make it with ``create`` or ``resume``; end it with ``finish``, or as a context manager."""
 
     def __init__(
-        self, folder: Path, record: dict[str, Any], handle: int | None, *, clock: Callable[[], float], part_rows: int
+        self,
+        folder: Path,
+        record: dict[str, Any],
+        handle: int | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        part_rows: int = PART_ROWS,
+        complete: Complete = nothing_more,
+        in_step: bool = False,
     ):
         self.folder = folder
         self.schema = manifests.schema_of(record)
@@ -46,7 +58,9 @@ class RunWriter:
         self._handle = handle
         self._clock = clock
         self._part_rows = part_rows
-        self._buffer: list[pa.RecordBatch] = []
+        self._complete = complete
+        self._in_step = in_step
+        self._buffer: list[Block] = []
         self._rows = 0
         self._state: dict[str, Any] | None = None
         self._job: Callable[[], None] | None = None
@@ -64,14 +78,17 @@ class RunWriter:
         schema: Schema,
         *,
         force: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        part_rows: int = PART_ROWS,
+        **how: Any,
     ) -> Self:
-        """Start a run in a new or empty folder; with ``force`` an earlier run there is replaced."""
+        """Start a run in a new or empty folder; with ``force`` an earlier run there is replaced.
+
+        ``complete`` gives the figures that an append leaves out. ``in_step`` makes appending wait for the writing
+        thread, so that never more than one of the two works.
+        """
         place = Path(folder)
         record = manifests.new_record(manifest, schema)
         places.prepare(place, force=force)
-        writer = cls(place, record, places.lock(place), clock=clock, part_rows=part_rows)
+        writer = cls(place, record, places.lock(place), **how)
         with writer._opening():
             places.clear(place)
             write_json(place / places.RUN, record)
@@ -82,9 +99,7 @@ class RunWriter:
         cls,
         folder: str | Path,
         manifest: Mapping[str, Any],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        part_rows: int = PART_ROWS,
+        **how: Any,
     ) -> Self:
         """Go on with a run that was made with the same settings (only the budget and the hands may differ).
 
@@ -96,7 +111,7 @@ class RunWriter:
         record = manifests.read_record(place)
         manifests.check_same(manifests.manifest_of(record), manifest)
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
-        writer = cls(place, record, places.lock(place), clock=clock, part_rows=part_rows)
+        writer = cls(place, record, places.lock(place), **how)
         with writer._opening():
             places.remove_leftovers(place)
             (place / parts.FOLDER).mkdir(exist_ok=True)
@@ -135,10 +150,14 @@ class RunWriter:
         """Keep some cases. They are on disk after the next flush, which comes by itself within a few seconds."""
         self._raise_failure()
         if len(codes):
-            batch = self.layout.batch(codes, figures, origin)
-            self.cases += batch.num_rows
-            self._buffer.append(batch)
-            self._rows += batch.num_rows
+            if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
+                self._buffer.append(Block(self.layout, self._complete))
+            block = self._buffer[-1]
+            block.add(codes, figures, origin)
+            self.cases += len(codes)
+            self._rows += len(codes)
+            if block.rows >= BLOCK_ROWS:
+                self._do(block.settle)
         self.tick()
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
@@ -209,14 +228,20 @@ class RunWriter:
             self._job, self._number, self._buffer, self._rows, self._state = job, after, [], 0, None
         self._flushed_at = self._clock()
         if self._job is not None:
-            self._worker.put(self._job)
+            self._do(self._job)
             self._job = None
 
-    def _job_of(self, batches: list[pa.RecordBatch], state: dict[str, Any] | None) -> Callable[[], None]:
+    def _do(self, job: Callable[[], None]) -> None:
+        self._worker.put(job)
+        if self._in_step:
+            self._worker.wait()
+
+    def _job_of(self, blocks: list[Block], state: dict[str, Any] | None) -> Callable[[], None]:
         number, safe = self._number, self.cases
 
         def job() -> None:
-            if batches:
+            if blocks:
+                batches = [block.batch() for block in blocks]
                 parts.write_part(self.folder / parts.FOLDER / parts.name_of(number), batches, self.layout)
                 self._record["parts"] = number + 1
                 self._safe = safe
@@ -232,9 +257,11 @@ class RunWriter:
         write_json(self.folder / places.RUN, self._record)
 
     def _raise_failure(self) -> None:
-        if self._worker.error is not None:
-            self._raised = True
-            raise self._failure(self._worker.error) from self._worker.error
+        error = self._worker.error
+        if error is None:
+            return
+        self._raised = True
+        raise self._failure(error) from error
 
     def _failure(self, error: BaseException) -> FairbitsError:
         if isinstance(error, OSError) and error.errno in _FULL:

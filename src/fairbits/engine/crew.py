@@ -1,0 +1,54 @@
+"""The threads that kernels share: made once per process, since making them costs as much as a small batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from fairbits.errors import OptionError
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads are meant; None: as many as the machine has processors."""
+    threads = os.cpu_count() or 1 if threads is None else threads
+    if threads < 1:
+        raise OptionError(f"threads must be 1 or more, but got {threads}.")
+    return threads
+
+
+def share(run: Callable[[int], None], starts: range, threads: int | None) -> None:
+    """Call `run` once with every start. The calling thread works too, so that a crew of one costs nothing.
+
+    When several fail, the error is that of the earliest start, whatever the threads.
+    """
+    hands = min(thread_count(threads), len(starts))
+    if hands < 2:
+        for start in starts:
+            run(start)
+        return
+    waiting = iter(starts)  # the interpreter's lock sees to it that every start is taken once
+    failures: dict[int, BaseException] = {}
+
+    def work() -> None:
+        for start in waiting:
+            try:
+                run(start)
+            except BaseException as error:  # noqa: BLE001 - raised below, in the thread that asked
+                failures[start] = error
+            if failures:
+                return
+
+    helpers = [_crew(os.getpid(), hands - 1).submit(work) for _ in range(hands - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # one that never got to start has nothing left to do
+            helper.result()
+    if failures:
+        raise failures[min(failures)]
+
+
+@cache
+def _crew(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
+    return ThreadPoolExecutor(helpers, thread_name_prefix="fairbits")
