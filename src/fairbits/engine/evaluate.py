@@ -65,10 +65,11 @@ class Evaluation:
         """The figures of some of the people."""
         return Evaluation(**{name: value[chosen] for name, value in self._arrays().items()}, m=self.m)
 
-    def updated(self, chosen: NDArray[np.bool_], newer: Evaluation) -> Evaluation:
-        """These figures, with those of the chosen people replaced by newer ones."""
-        fresh = newer._arrays()
-        arrays = {name: np.where(chosen, fresh[name], value) for name, value in self._arrays().items()}
+    def updated(self, chosen: NDArray[np.int64], newer: Evaluation) -> Evaluation:
+        """These figures, with those of the chosen people replaced by newer ones (one each)."""
+        arrays = {name: value.copy() for name, value in self._arrays().items()}
+        for name, value in newer._arrays().items():
+            arrays[name][chosen] = value
         return Evaluation(**arrays, m=self.m)
 
     @classmethod

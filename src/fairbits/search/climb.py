@@ -1,15 +1,15 @@
-"""`climb`: our own search for the largest k, then the widest span.
+"""`climb`: our own search for the largest k, then the widest span, and for as many people on the way as possible.
 
-A population of real people climbs together. Every generation each member proposes one change: a free attribute drawn
-anew or moved a little, or now and then a mix with a better member. Half of the changes are drifts: the attribute is
-chosen with probability inverse to its gradients, so that scores hardly move and a person as badly off, but a new one,
-is likely. Changes are kept by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k: a
-population that only ever went up would settle on a few people and find nobody else. Members whose twins all score
-alike step along the gradient towards the decision boundary, where scores begin to differ.
+A population of real people climbs together. Every generation each member proposes a change or two: a free
+attribute moved a little or drawn anew, or now and then a mix with a better member. Slopes at the twins with the lowest
+and the highest score tell which changes would bring them together: those are passed over (`moves`). Changes are kept
+by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and a bonus for decisions that
+differ: a population that only ever went up would settle on a few people and find nobody else. Members whose twins
+all score alike step along the gradient towards the decision boundary, where scores begin to differ.
 
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
 
-Models without gradients are searched in the same way, with attributes chosen uniformly.
+Models without gradients are searched in the same way, with changes taken as they come.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.search.dice import draw, hop_plan
+from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_chunk, change_some, margins
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Problem
+from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, population
 
-#: Chances of a proposal: to mix with a better member, else to drift; and of the value to be drawn anew rather than
-#: moved a little, when drifting and otherwise.
-MIX, DRIFT = 0.05, 0.5
-ANEW_DRIFTING, ANEW = 0.7, 0.3
+#: Chance of a proposal to be a mix with a better member; for members whose twins all score alike, more often.
+MIX, MIX_ALIKE = 0.03, 0.5
 #: Every so many generations, so many of the best members look around.
 LOOK_EVERY, LOOKERS = 40, 4
-#: A small move is n strides long with probability 0.4 · 0.6^(n−1).
-SHORTNESS = 0.4
+#: Decisions that differ are worth so many classes, and so many more for scores that lie 1 away from the threshold.
+FLIP, ROOM = 3.0, 4.0
+#: Moves of a member after which its slopes are looked at again.
+PATIENCE = 3
 
 
 @dataclass(frozen=True)
@@ -54,89 +54,113 @@ class Climb(Strategy):
         if not self.temperature > 0:
             raise OptionError(f"the temperature is {self.temperature}; it must be larger than 0.")
 
+    def prepare(self, problem: Problem) -> None:
+        """Compile the kernel of the proposals."""
+        nobody = np.empty((0, len(problem.free)))
+        change_chunk(domain_of(problem), NOTHING_KNOWN, np.empty((0, 1)), nobody, 0, 0)
+
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population from its seeds to the end of its generations."""
         problem = oracle.problem
         rows = problem.pick_rows(rng, self.seeds or population(oracle.evaluator.m))
-        anchors, people = problem.rows[rows], problem.rows[rows].copy()
+        anchors = problem.rows[rows]
         numbers, figures = oracle.open_seeds(rows)
-        heights, weights = height(figures), drift_weights(oracle, people, figures)
+        members = Members(oracle, anchors.copy(), figures)
         looked: set[bytes] = set()
         for generation in range(1, self.generations + 1):
-            proposed = propose(problem, people, heights, weights, rng)
-            toward_boundary(oracle, proposed, people, figures, rng)
-            proposed = problem.limit(proposed, anchors, rng, current=people)
+            proposed = members.propose(rng)
+            members.step_to_boundary(proposed, rng)
+            proposed = problem.limit(proposed, anchors, rng, current=members.people)
             found = oracle.ask(proposed, seeds=numbers, origin="climb")
-            reached = height(found)
-            kept = rng.random(len(people)) < np.exp(np.minimum(reached - heights, 0.0) / self.temperature)
-            people[kept], heights[kept] = proposed[kept], reached[kept]
-            figures = figures.updated(kept, found)
-            weights[kept] = drift_weights(oracle, people[kept], figures.rows(kept))
+            fall = np.minimum(height(found) - members.heights, 0.0)
+            kept = np.flatnonzero(rng.random(len(rows)) < np.exp(fall / self.temperature))
+            members.move(kept, proposed[kept], found.rows(kept))
             if generation % LOOK_EVERY == 0 and problem.within is None:
-                look_around(oracle, people, heights, numbers, looked)
+                look_around(oracle, members, numbers, looked)
 
 
 def height(figures: Evaluation) -> npt.NDArray[np.float64]:
-    """k, and between two values of k the mean of span and of the bits' share of what m twins can show."""
+    """k, and between two values of k the mean of span and of the bits' share of what m twins can show.
+
+    Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
+    people in the middle of such a region have neighbours who are in it too.
+    """
     share = figures.q_1 / max(np.log2(figures.m), 1.0)
     span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
-    return figures.k + 0.999 * (0.5 * span + 0.5 * share)
+    bonus = FLIP + ROOM * np.minimum(figures.high - 0.5, 0.5 - figures.low)
+    return figures.k + 0.999 * (0.5 * span + 0.5 * share) + bonus * figures.flips
 
 
-def drift_weights(oracle: Oracle, people: Codes, figures: Evaluation) -> Codes:
-    """Chance of each free attribute to drift; the same for all where nothing is known about slopes."""
-    if not oracle.evaluator.has_gradients:
-        return np.ones((len(people), len(oracle.problem.free)))
-    return hop_plan(oracle, people, figures)[0]
+def domain_of(problem: Problem) -> Domain:
+    """The free attributes, as the kernel takes them."""
+    return Domain(problem.low, problem.high, problem.stride, problem.discrete)
 
 
-def propose(
-    problem: Problem, people: Codes, heights: npt.NDArray[np.float64], weights: Codes, rng: np.random.Generator
-) -> Codes:
-    """One changed copy of every member."""
-    n, free = len(people), len(problem.free)
-    values = people[:, problem.free]
-    rivals = rng.integers(0, n, (n, 2))
-    donors = values[np.where(heights[rivals[:, 0]] >= heights[rivals[:, 1]], rivals[:, 0], rivals[:, 1])]
-    mixed = np.where(rng.random((n, free)) < rng.random((n, 1)), donors, values)
-    drifting = rng.random(n) < DRIFT
-    attribute = np.where(drifting, draw(weights, rng), rng.integers(0, free, n))
-    anew = rng.random(n) < np.where(drifting, ANEW_DRIFTING, ANEW)
-    members = np.arange(n)
-    here = values[members, attribute]
-    changed = values.copy()
-    changed[members, attribute] = np.where(
-        anew, _another(problem, here, attribute, rng), _near(problem, here, attribute, rng)
-    )
-    proposed = people.copy()
-    proposed[:, problem.free] = np.where((rng.random(n) < MIX)[:, None], mixed, changed)
-    return proposed
+class Members:
+    """The population: who they are now, how high they stand, and what is known about their slopes."""
+
+    def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
+        problem = oracle.problem
+        self.people, self.figures, self.heights = people, figures, height(figures)
+        self._oracle, self._problem = oracle, problem
+        self._domain = domain_of(problem)
+        self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
+        shape = (len(people), len(problem.free)) if self._foresees else (0, 0)
+        self._low_slopes, self._high_slopes = np.empty(shape), np.empty(shape)
+        self._moved = np.full(len(people), PATIENCE)
+
+    def propose(self, rng: np.random.Generator) -> Codes:
+        """One changed copy of every member."""
+        free = self._problem.free
+        values = self.people[:, free]
+        proposed = self.people.copy()
+        threads = self._oracle.evaluator.threads
+        proposed[:, free] = change_some(self._domain, values, self._outlook(), rng, threads=threads)
+        mixing = np.flatnonzero(rng.random(len(values)) < np.where(self.figures.k == 1, MIX_ALIKE, MIX))
+        rivals = rng.integers(0, len(values), (len(mixing), 2))
+        first = self.heights[rivals[:, 0]] >= self.heights[rivals[:, 1]]
+        donors = values[np.where(first, rivals[:, 0], rivals[:, 1])]
+        taken = rng.random(donors.shape) < rng.random((len(mixing), 1))
+        proposed[np.ix_(mixing, free)] = np.where(taken, donors, values[mixing])
+        return proposed
+
+    def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
+        """Half of the members whose twins all score alike step towards the decision boundary instead."""
+        if not self._foresees:
+            return
+        stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
+        if len(stuck) == 0:
+            return
+        problem, figures = self._problem, self.figures
+        slope = self._oracle.gradients(self.people[stuck], figures.high_twin[stuck])
+        uphill = np.where(figures.high[stuck] < 0.5, 1.0, -1.0)[:, None] * np.sign(slope)
+        length = rng.geometric(SHORTNESS, (len(stuck), 1)) * problem.stride
+        moved = self.people[np.ix_(stuck, problem.free)] + length * uphill
+        proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
+
+    def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
+        """Let some of the members become these people."""
+        self.people[who], self.heights[who] = people, height(figures)
+        self.figures = self.figures.updated(who, figures)
+        self._moved[who] += 1
+
+    def _outlook(self) -> Outlook:
+        """Margins as they are; slopes as they were at most ``PATIENCE`` changes ago."""
+        if not self._foresees:
+            return NOTHING_KNOWN
+        due = np.flatnonzero(self._moved >= PATIENCE)
+        people, figures = self.people[due], self.figures
+        self._low_slopes[due] = self._oracle.gradients(people, figures.low_twin[due])
+        self._high_slopes[due] = self._oracle.gradients(people, figures.high_twin[due])
+        self._moved[due] = 0
+        return Outlook(margins(figures.low), margins(figures.high), self._low_slopes, self._high_slopes)
 
 
-def _another(problem: Problem, here: Codes, attribute: npt.NDArray[np.int64], rng: np.random.Generator) -> Codes:
-    """A value uniform over the others in the domain."""
-    low, high = problem.low[attribute], problem.high[attribute]
-    draws = rng.random(len(here))
-    lower = low + np.floor(draws * (high - low))  # one value fewer than there are, then past the present one
-    whole = np.minimum(np.where(lower >= here, lower + 1, lower), high)
-    return np.where(problem.discrete[attribute], whole, low + draws * (high - low))
-
-
-def _near(problem: Problem, here: Codes, attribute: npt.NDArray[np.int64], rng: np.random.Generator) -> Codes:
-    """A value a few strides away, turned round at a bound."""
-    low, high = problem.low[attribute], problem.high[attribute]
-    length = rng.geometric(SHORTNESS, len(here)) * rng.choice([-1.0, 1.0], len(here)) * problem.stride[attribute]
-    outside = (here + length < low) | (here + length > high)
-    return np.clip(np.where(outside, here - length, here + length), low, high)
-
-
-def look_around(
-    oracle: Oracle, people: Codes, heights: npt.NDArray[np.float64], seeds: npt.NDArray[np.int64], looked: set[bytes]
-) -> None:
+def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:
     """Ask about every neighbour of the best members that have not looked around yet; each moves to its best one."""
-    problem = oracle.problem
+    problem, people = oracle.problem, members.people
     lookers: list[int] = []
-    for member in np.argsort(-heights, kind="stable")[: 10 * LOOKERS]:
+    for member in np.argsort(-members.heights, kind="stable")[: 10 * LOOKERS]:
         key = people[member, problem.person].tobytes()
         if key not in looked and len(lookers) < LOOKERS:
             looked.add(key)
@@ -149,22 +173,5 @@ def look_around(
     reached = height(found)
     order = np.lexsort((reached, origin))
     best = order[np.searchsorted(origin[order], np.arange(len(chosen)), side="right") - 1]
-    better = reached[best] > heights[chosen]
-    people[chosen[better]], heights[chosen[better]] = neighbours[best[better]], reached[best[better]]
-
-
-def toward_boundary(
-    oracle: Oracle, proposed: Codes, people: Codes, figures: Evaluation, rng: np.random.Generator
-) -> None:
-    """Half of the members whose twins all score alike step towards the decision boundary instead."""
-    if not oracle.evaluator.has_gradients or oracle.problem.schema.regression:
-        return
-    stuck = np.flatnonzero((figures.k == 1) & (rng.random(len(people)) < 0.5))
-    if len(stuck) == 0:
-        return
-    problem = oracle.problem
-    slope = oracle.gradients(people[stuck], figures.high_twin[stuck])
-    uphill = np.where(figures.high[stuck] < 0.5, 1.0, -1.0)[:, None] * np.sign(slope)
-    length = rng.geometric(SHORTNESS, (len(stuck), 1)) * problem.stride
-    moved = people[np.ix_(stuck, problem.free)] + length * uphill
-    proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
+    better = reached[best] > members.heights[chosen]
+    members.move(chosen[better], neighbours[best[better]], found.rows(best[better]))

@@ -121,6 +121,7 @@ def _prepare(problem: Problem, strategy: Strategy) -> None:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
     if strategy.rounds is None:
         _ = problem.partitions
+    strategy.prepare(problem)
 
 
 def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Problem
 
 
 class Strategy(ABC):
@@ -27,6 +28,9 @@ class Strategy(ABC):
     #: Once all rounds are done: everybody within so many changes of a real row has been asked.
     exact_within: int | None = None
 
+    def prepare(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to do
+        """What is done once, before the clock starts: compiling kernels, say."""
+
     @abstractmethod
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:
         """One round of proposals."""
@@ -34,4 +38,4 @@ class Strategy(ABC):
 
 def population(m: int) -> int:
     """How many people advance together: enough twins to keep the engine busy, not more than memory likes."""
-    return int(np.clip(65_536 // m, 512, 4096))
+    return int(np.clip(131_072 // m, 1024, 4096))
