@@ -137,7 +137,7 @@ const staircase = (setting, answer) => {
     svg.append(draw("line", { class: "threshold", x1: left, x2: right, y1: y(setting.threshold), y2: y(setting.threshold) }));
     svg.append(draw("text", { x: left + 3, y: y(setting.threshold) - 4 }, "decision"));
   }
-  svg.append(draw("text", { x: left, y: 15 }, `score, in ${answer.k} classes${answer.classes.length ? " (bands)" : ""}`));
+  svg.append(draw("text", { x: left, y: 15 }, `score, in ${answer.k} class${answer.k > 1 ? "es" : ""}${answer.classes.length ? " (bands)" : ""}`));
   svg.append(draw("text", { x: (left + right) / 2, y: height - 14, "text-anchor": "middle" }, one ? setting.axes[0].name : `the ${there.length} twins, by score`));
   if (one) svg.append(draw("path", { class: "path", d: there.map(({ score }, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(score).toFixed(1)}`).join("") }));
   const radius = there.length > 300 ? 1.8 : 3.4;
