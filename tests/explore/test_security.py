@@ -6,8 +6,10 @@ import re
 import socket
 
 import pytest
+from typer.testing import CliRunner
 
-from fairbits.errors import OptionError
+from fairbits.cli.app import app
+from fairbits.errors import FairbitsError, OptionError
 from fairbits.explore.serving import hosts_of, listen
 
 from .conftest import HOST, TOKEN, Client
@@ -122,6 +124,11 @@ def test_rows_that_are_not_there(client: Client, number: str) -> None:
     refused = client.get("/row", params={"number": number})
     assert refused.status_code == 422
     assert "row" in refused.json()["error"]
+
+
+def test_a_run_that_is_not_there_is_named() -> None:
+    with pytest.raises(FairbitsError, match="nowhere"):
+        CliRunner().invoke(app, ["explore", "nowhere", "--no-browser"], catch_exceptions=False)
 
 
 def test_only_this_machine_is_listened_to() -> None:
