@@ -29,6 +29,8 @@ class Numbers(Artist):
 
     def draw(self, renderer: Any) -> None:
         """Write every word."""
+        if not self._words:  # whole vectors are compared: no cell has a class by its score
+            return
         prop = FontProperties(family=["DejaVu Sans"], size=self._size)
         up = renderer.points_to_pixels(self._size) * _HEIGHT / 2
         flip = renderer.flipy()

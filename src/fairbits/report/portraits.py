@@ -170,13 +170,9 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     _limits(ax, person, axes)
     ax.set_xlim(0, len(scores) + 1)
     _scale(ax)
-    across_words = f"the {len(scores):,} twins, by score"
-    say(ax, 0.5, -0.09, across_words, transform=ax.transAxes, ha="center", va="top", color=MUTED)
-    name_axes(
-        ax,
-        "",
-        f"score, in {person.k} classes" + (" (bands)" if person.classes else ""),
-    )
+    below = f"the {len(scores):,} twins, by score"
+    say(ax, 0.5, -0.09, below, transform=ax.transAxes, ha="center", va="top", color=MUTED)
+    name_axes(ax, y=f"score, in {person.k} classes" + (" (bands)" if person.classes else ""))
     return made
 
 
