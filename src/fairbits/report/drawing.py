@@ -63,7 +63,7 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: in
     """Labels below a bare frame."""
     step = max(1, -(-len(labels) // most))
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
-    where = ax.get_xaxis_transform() + ScaledTranslation(0, -5 / _UNITS, ax.get_figure().dpi_scale_trans)  # type: ignore[union-attr]
+    where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
     for place, label in list(zip(places, labels, strict=True))[::step]:
         words = shortened(label, 13 if turned else 20)
         say(ax, place, 0, words, transform=where, va="top", color=MUTED, **how)
@@ -73,7 +73,7 @@ def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: i
     """Labels to the left of a bare frame; with ``rules``, a thin line at each of them."""
     step = max(1, -(-len(labels) // most))
     chosen = list(zip(places, labels, strict=True))[::step]
-    where = ax.get_yaxis_transform() + ScaledTranslation(-5 / _UNITS, 0, ax.get_figure().dpi_scale_trans)  # type: ignore[union-attr]
+    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
     for place, label in chosen:
         say(ax, 0, place, shortened(label, 20), transform=where, ha="right", va="center_baseline", color=MUTED)
     if rules:
@@ -81,6 +81,12 @@ def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: i
         ax.add_collection(
             LineCollection(lines, colors=RULE, linewidths=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
         )
+
+
+def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
+    """By so many pixels."""
+    made: Any = ax.get_figure()
+    return ScaledTranslation(right / _UNITS, up / _UNITS, made.dpi_scale_trans)
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
