@@ -7,7 +7,7 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks import black_box, command_line, engine, search, search_kernels
+from benchmarks import black_box, command_line, engine, explore, report, search, search_kernels
 
 PARTS = {
     "The command line": command_line.main,
@@ -15,6 +15,8 @@ PARTS = {
     "The search": search.main,
     "Foreign models": black_box.main,
     "Duplicates and nearest rows": search_kernels.main,
+    "The report": report.main,
+    "The explorer": explore.main,
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,21 +12,16 @@ from fairbits import Subject
 from fairbits.report import compute_report, write_report
 from fairbits.store import Run
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from ..browsing import launched
+
 #: One browser for all tests of this file, so they go to one worker.
 pytestmark = pytest.mark.xdist_group("browser")
-BROWSER = os.environ.get("FAIRBITS_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if BROWSER is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium, or set FAIRBITS_BROWSER")
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=BROWSER, args=_ARGUMENTS)
+    with launched() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module", params=["audited", "hostile"])

@@ -196,3 +196,14 @@ def test_a_regression_has_no_decisions(tmp_path: Path) -> None:
     assert "decision flips" not in page
     assert "Rows with more than one class" in page
     jsonschema.validate(summary_of(data), json_schema())
+
+
+def test_a_protected_number_is_read_by_its_ranges(tmp_path: Path) -> None:
+    age = Attribute(name="age", kind="integer", low=18, high=90, protected=True, ranges=(("young", 25), ("old", 70)))
+    schema = ordinary_schema()
+    ranged = build_subject(replace(schema, attributes=(age, *schema.attributes[1:])), "ranged")
+    data = compute_report(search(ranged, tmp_path / "run", evaluations=500), subject=ranged, threads=1)
+    assert data.axes.values == (("young", "old"), ("Female", "Male"))
+    assert data.about.sizes == (2, 2)
+    assert [stake.value for stake in data.searched.stakes] == ["young", "old", "Female", "Male"]
+    assert "young" in render_html(data)

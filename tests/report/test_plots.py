@@ -9,8 +9,10 @@ import pytest
 
 import fairbits
 from fairbits import Audit, FairbitsError, Subject, plot
+from fairbits.report import portraits
 from fairbits.report.people import axes_of, portrait_of
 from fairbits.report.portraits import grid_of
+from fairbits.report.record import Axes, Portrait
 from fairbits.store import Run
 
 from .conftest import HOSTILE
@@ -61,3 +63,15 @@ def test_objects_show_themselves(hostile: Run, hostile_subject: Subject, audited
         assert HOSTILE[0] not in html
         assert "\u202e" not in html
     assert "plot" in dir(fairbits)
+
+
+def test_a_person_without_classes_is_drawn() -> None:
+    """Where whole vectors of scores are compared, no single score says the class."""
+    axes = Axes(names=("age", "sex"), values=(("young", "old"), ("Female", "Male")), threshold=None)
+    figures = {"k": 2, "q_inf": 1.0, "q_1": 1.0, "low": 0.1, "high": 0.4, "twins": 3, "favourable": 1}
+    words = {"place": "as given", "worst": "young, Female", "best": "old, Male", "attributes": {}}
+    scores = (0.1, 0.2, float("nan"), 0.4)
+    person = Portrait(rank=1, real=False, flips=False, scores=scores, classes=(), **figures, **words)
+    for drawn in (portraits.heat_map(person, axes), portraits.staircase(person, axes)):
+        assert drawn is not None
+        assert "<svg" in drawn._repr_svg_()

@@ -13,6 +13,7 @@ from fairbits.cli.cases import cases
 from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
+from fairbits.cli.explore import explore
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.paper import paper
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, report, compare, paper):
+for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper):
     app.command()(command)
 app.add_typer(data_app, name="data")
 

@@ -94,7 +94,9 @@ def show(found: Audited) -> None:
     """The findings, shortest first; everything else is in the report."""
     console = Console(highlight=False)
     for line in _lines(found):
+        line.truncate(2 * _WIDTH, overflow="ellipsis")  # whatever the names are, 25 lines hold it all
         console.print(line, soft_wrap=False)
+    console.print(Text("report  ").append(str(found.page), style="bold"), soft_wrap=True)
 
 
 def _lines(found: Audited) -> Iterator[Text]:
@@ -120,7 +122,6 @@ def _lines(found: Audited) -> Iterator[Text]:
     yield Text(f"{times}   (+: a lower bound)", style="dim")
     if found.stopped:
         yield Text(f"Ended early; go on with: fairbits audit --resume {found.run.folder}", style="yellow")
-    yield Text("report  ").append(str(found.page), style="bold")
 
 
 def _person(title: str, one: Portrait) -> Text:

@@ -47,7 +47,7 @@ def neuron_effects(
     codes = subject.table.codes
     if len(codes) > MOST_ROWS:
         codes = codes[np.sort(rng.choice(len(codes), MOST_ROWS, replace=False))]
-    values = _values(subject, codes, [layer - 1 for layer in layers])
+    values = values_of(subject, codes, [layer - 1 for layer in layers])
     named = [
         (name, Do(layer - 1, neuron, float(table[place, neuron])))
         for layer, table in zip(layers, values, strict=True)
@@ -55,7 +55,7 @@ def neuron_effects(
         for place, name in enumerate(NAMES)
     ]
     ranges = {layer - 1: table[1:3] for layer, table in zip(layers, values, strict=True)}
-    named = [(name, do) for name, do in named if _possible(subject.model, do, ranges[do.layer][:, do.neuron])]
+    named = [(name, do) for name, do in named if can_hold(subject.model, do, ranges[do.layer][:, do.neuron])]
     distinct = list(dict.fromkeys(do for _, do in named))
     baseline = accuracy_of(subject.model, subject)
     tried = _try(evaluator, subject, cases, distinct, judged=baseline is not None)
@@ -102,7 +102,7 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
     return np.concatenate(pieces)
 
 
-def _values(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
+def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
     """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
     model = subject.model
     if not isinstance(model, HasActivations):
@@ -122,7 +122,7 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.concatenate([np.stack(rows), np.quantile(outputs, LEVELS, axis=0)]).astype(np.float32)
 
 
-def _possible(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
+def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
     """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
     if not isinstance(model, Network):
         return bool(seen[0] <= do.value <= seen[1])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes as Frame
+from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from fairbits.domain.words import shortened
 from fairbits.report.palette import GROUND, INK, MUTED, RULE, SCORES
@@ -47,6 +50,43 @@ def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | N
         ax.grid(axis=grid, color=RULE, linewidth=0.8)  # type: ignore[arg-type]
         ax.set_axisbelow(True)
     return ax
+
+
+def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
+    """A frame without the machinery of axes, for pictures of which a page has dozens: `along` and `across` label it."""
+    ax = frame(made, box, grid=None)
+    ax.set_axis_off()
+    return ax
+
+
+def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, turned: bool = False) -> None:
+    """Labels below a bare frame."""
+    step = max(1, -(-len(labels) // most))
+    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
+    where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
+    for place, label in list(zip(places, labels, strict=True))[::step]:
+        words = shortened(label, 13 if turned else 20)
+        say(ax, place, 0, words, transform=where, va="top", color=MUTED, **how)
+
+
+def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, rules: bool = False) -> None:
+    """Labels to the left of a bare frame; with ``rules``, a thin line at each of them."""
+    step = max(1, -(-len(labels) // most))
+    chosen = list(zip(places, labels, strict=True))[::step]
+    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
+    for place, label in chosen:
+        say(ax, 0, place, shortened(label, 20), transform=where, ha="right", va="center_baseline", color=MUTED)
+    if rules:
+        lines = [[(0, place), (1, place)] for place, _ in chosen]
+        ax.add_collection(
+            LineCollection(lines, colors=RULE, linewidths=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
+        )
+
+
+def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
+    """By so many pixels."""
+    made: Any = ax.get_figure()
+    return ScaledTranslation(right / _UNITS, up / _UNITS, made.dpi_scale_trans)
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +21,7 @@ def axes_of(evaluator: Evaluator) -> Axes:
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
-        values=tuple(tuple(attribute.read(code) for code in attribute.values()) for attribute in attributes),
+        values=tuple(tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes),
         # With three classes or more the most likely one is decided, whatever the score of one of them.
         threshold=THRESHOLD if len(evaluator.schema.classes) == 2 else None,
     )
@@ -43,7 +41,7 @@ def found_people(evaluator: Evaluator, run: Run) -> list[Portrait]:
     if not table.num_rows:
         return []
     codes = np.concatenate([run.layout.codes_of(batch) for batch in table.to_batches()])
-    places = [_place(row) for row in table.select(["changed", "seed_row"]).to_pylist()]
+    places = [distance_words(changed) for changed in table["changed"].to_pylist()]
     return _portraits(evaluator, codes, places, real=False)
 
 
@@ -52,10 +50,12 @@ def portrait_of(evaluator: Evaluator, codes: Codes, place: str = "as given") -> 
     return _portraits(evaluator, np.atleast_2d(codes), [place], real=False)[0]
 
 
-def _place(row: dict[str, Any]) -> str:
-    changed = row["changed"]
+def distance_words(changed: int) -> str:
+    """How real somebody is who differs from the nearest row in so many attributes."""
     if changed < 0:
         return "distance to real rows unknown"
+    if changed == 0:
+        return "like a row of the table"
     return f"{changed} attribute{'s' if changed > 1 else ''} away from a real row"
 
 

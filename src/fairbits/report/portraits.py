@@ -7,10 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes as Frame
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.ticker import MaxNLocator
 
-from fairbits.report.drawing import SCORE_COLOURS, SMALL, Picture, frame, name_axes, picture, say, ticks
+from fairbits.report.drawing import (
+    SCORE_COLOURS,
+    SMALL,
+    Picture,
+    across,
+    along,
+    bare,
+    frame,
+    name_axes,
+    picture,
+    say,
+    ticks,
+)
+from fairbits.report.numbers import Numbers
 from fairbits.report.palette import BAND, BLUE, INK, MUTED, ON_DEEP, ON_PALE, ORANGE
 from fairbits.report.record import Axes, Portrait
 
@@ -22,6 +36,7 @@ MOST_CELLS = 240
 MOST_FACETS, MOST_SIDE = 8, 60
 #: Dots on the staircase.
 MOST_DOTS = 400
+_STEPS = [1, 2, 5, 10]
 _ROW, _WIDTH, _LEFT = 27, 420, 118
 
 
@@ -69,15 +84,14 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
     top = height - 2.0
     for i in range(facets):
         top -= 24
-        ax = frame(made, (_LEFT, top - tall, _WIDTH - 4, top), grid=None)
+        ax = bare(made, (_LEFT, top - tall, _WIDTH - 4, top))
         _cells(ax, grid.scores[i], grid.classes[i], axes.threshold, person)
         if grid.facet is not None:
             say(ax, 0, 1.03, f"{grid.facet[0]}: {grid.facet[1][i]}", transform=ax.transAxes, va="bottom", weight="bold")
-        ticks(ax, "y", np.arange(rows), list(grid.row[1]), most=16)
-        last = i == facets - 1
-        turned = columns > 5 or max(len(v) for v in grid.column[1]) > 9
-        words = list(grid.column[1]) if last else [""] * columns
-        ticks(ax, "x", np.arange(columns), words, turned=turned)
+        across(ax, range(rows), grid.row[1])
+        if i == facets - 1:
+            turned = columns > 5 or max(len(v) for v in grid.column[1]) > 9
+            along(ax, range(columns), grid.column[1], turned=turned)
         top -= tall + 2
     return made
 
@@ -86,20 +100,23 @@ def _cells(
     ax: Frame, scores: Floats, classes: npt.NDArray[np.int64], threshold: float | None, person: Portrait
 ) -> None:
     norm = _norm(person, threshold)
-    ax.spines["bottom"].set_visible(False)
     rows, columns = scores.shape
+    ax.set_xlim(-0.5, columns - 0.5)
+    ax.set_ylim(rows - 0.5, -0.5)
     if scores.size > MOST_CELLS:
         ax.imshow(scores, cmap=SCORE_COLOURS, norm=norm, aspect="auto", interpolation="nearest")
     else:
         edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
         ax.pcolormesh(*edges, scores, cmap=SCORE_COLOURS, norm=norm, edgecolors="#ffffff", linewidth=1)
-        ax.set_ylim(rows - 0.5, -0.5)
-        for (row, column), number in np.ndenumerate(classes):
-            if number < 0:
-                continue
-            deep = abs(float(norm(scores[row, column])) - 0.5) > 0.27
-            colour = ON_DEEP if deep else ON_PALE
-            say(ax, column, row, str(number + 1), ha="center", va="center_baseline", color=colour, fontsize=10)
+        deep = np.abs(np.ma.filled(norm(scores), np.nan) - 0.5) > 0.27
+        Numbers(
+            ax,
+            [
+                (column, row, str(number + 1), ON_DEEP if deep[row, column] else ON_PALE)
+                for (row, column), number in np.ndenumerate(classes)
+                if number >= 0
+            ],
+        )
     if threshold is not None:
         ax.add_collection(LineCollection(_border(np.sign(scores - threshold + 1e-12)), colors=ON_PALE, linewidths=2.6))
 
@@ -140,7 +157,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
 def staircase(person: Portrait, axes: Axes) -> Picture:
     """All scores from the lowest to the highest, the classes as bands."""
     made = picture(_WIDTH, 340)
-    ax = frame(made, (46, 46, _WIDTH - 10, 308))
+    ax = bare(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)
     order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
     scores = given[order]
@@ -152,11 +169,10 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     _threshold(ax, axes.threshold)
     _limits(ax, person, axes)
     ax.set_xlim(0, len(scores) + 1)
-    name_axes(
-        ax,
-        f"the {len(scores):,} twins, by score",
-        f"score, in {person.k} classes" + (" (bands)" if person.classes else ""),
-    )
+    _scale(ax)
+    below = f"the {len(scores):,} twins, by score"
+    say(ax, 0.5, -0.09, below, transform=ax.transAxes, ha="center", va="top", color=MUTED)
+    name_axes(ax, y=f"score, in {person.k} classes" + (" (bands)" if person.classes else ""))
     return made
 
 
@@ -166,8 +182,22 @@ def _bands(ax: Frame, scores: Floats, classes: npt.NDArray[np.int64] | None) -> 
         return
     lows = [float(scores[classes == number].min()) for number in range(int(classes.max()) + 1)]
     ends = [*lows[1:], float(np.nanmax(scores))]
-    for number in range(0, len(lows), 2):
-        ax.axhspan(lows[number], ends[number], color=BAND, linewidth=0, zorder=0)
+    spans = list(zip(lows, ends, strict=True))[::2]
+    bands = [[(0, low), (1, low), (1, end), (0, end)] for low, end in spans]
+    where = ax.get_yaxis_transform()
+    ax.add_collection(PolyCollection(bands, facecolors=BAND, linewidths=0, zorder=0, transform=where))
+
+
+def _scale(ax: Frame) -> None:
+    """Round numbers along both sides of a bare frame."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    upwards = [value for value in MaxNLocator(6, steps=_STEPS).tick_values(low, high) if low <= value <= high]
+    digits = max(0, -int(np.floor(np.log10(np.diff(upwards).min() * 1.001)))) if len(upwards) > 1 else 2
+    across(ax, upwards, [f"{value:,.{digits}f}" for value in upwards], rules=True)
+    sideways = [
+        value for value in MaxNLocator(6, steps=_STEPS, integer=True).tick_values(left, right) if left <= value <= right
+    ]
+    along(ax, sideways, [f"{value:,.0f}" for value in sideways])
 
 
 def _threshold(ax: Frame, threshold: float | None) -> None:

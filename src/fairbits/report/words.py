@@ -107,9 +107,11 @@ def commands(
         if summary.get("evaluations"):
             words.append(f"--evaluations {summary['evaluations']}")
         words += [f"--option {shlex.quote(f'{key}={value}')}" for key, value in manifest["options"].items()]
-    words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']:g} --partition {manifest['partition']}")
+    words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
     if manifest.get("within") is not None:
         words.append(f"--within {manifest['within']}")
+    if manifest.get("min_plausibility") is not None:
+        words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
     words.append(f"--protected {shlex.quote(','.join(shortened(p, 60) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
     for stage, document in stages.items():

@@ -1,0 +1,143 @@
+"""Who may ask, and how: this machine's own address, reading methods, the token; nonsense gets a sentence."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import pytest
+from typer.testing import CliRunner
+
+from fairbits.cli.app import app
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.explore.serving import hosts_of, listen
+
+from .conftest import HOST, TOKEN, Client
+
+PATHS = ("/", "/explore.js", "/explore.css", "/start", "/row", "/answer", "/elsewhere")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", TOKEN[:-1], "é"])
+def test_no_token_no_answer(client: Client, path: str, token: str) -> None:
+    for refused in (client.get(path, params={"token": token}), client.post(path, params={"token": token})):
+        assert refused.status_code == 403
+        assert "token" in refused.json()["error"]
+
+
+def test_a_missing_or_doubled_token_is_refused(client: Client) -> None:
+    client.params = client.params.remove("token")
+    assert client.get("/").status_code == 403
+    assert client.get(f"/?token={TOKEN}&token={TOKEN}").status_code == 403
+    assert client.get(f"/?token={TOKEN}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "", "127.0.0.1:8765.evil.example"]
+)
+def test_other_hosts_are_refused(client: Client, host: str) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 400
+    assert client.post("/answer", headers={"Host": host}, json={"codes": [0, 0]}).status_code == 400
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"])
+def test_other_methods_are_refused(client: Client, method: str) -> None:
+    refused = client.request(method, "/start")
+    assert refused.status_code == 405
+    assert "POST" in refused.headers["allow"]
+
+
+def test_reading_and_asking_are_kept_apart(client: Client) -> None:
+    assert client.head("/").status_code == 200
+    assert client.post("/").status_code == 405
+    assert client.get("/answer").status_code == 405
+    assert client.get("/../pyproject.toml").status_code == 404
+
+
+def test_the_page_keeps_to_itself(client: Client) -> None:
+    for path in ("/", "/start", "/elsewhere"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+    page = client.get("/").text
+    assert page.count("<script") == 1
+    assert " style=" not in page
+    assert not re.search(r"\son\w+\s*=", page)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ([], "codes are missing"),
+        ({"codes": [0, 0], "sql": 1}, "unknown key 'sql'"),
+        ({"codes": [0]}, "2 values"),
+        ({"codes": "0,0"}, "2 values"),
+        ({"codes": [9, 0]}, "'job' takes 0 to 3"),
+        ({"codes": [0.5, 0]}, "whole numbers"),
+        ({"codes": [0, "<script>"]}, "'hours' takes 0 to 9"),
+        ({"codes": [0, None]}, "got nothing"),
+        ({"codes": [0, True]}, "give a number"),
+        ({"codes": [0, 10**400]}, "got inf"),
+        ({"codes": [0, 0], "hold": 3}, "list of neurons"),
+        ({"codes": [0, 0], "hold": [3]}, "looks like"),
+        ({"codes": [0, 0], "hold": [{"layer": 9, "neuron": 0, "at": "zero"}]}, "layer 9"),
+        ({"codes": [0, 0], "hold": [{"layer": 1, "neuron": 12, "at": "zero"}]}, "neuron 12"),
+        ({"codes": [0, 0], "hold": [{"layer": 1, "neuron": 0, "at": "low"}]}, "held at 'low'"),
+        ({"codes": [0, 0], "hold": [{"layer": 1, "neuron": 0, "at": "zero"}] * 2}, "held twice"),
+        ({"codes": [0, 0], "layer": 5}, "layer 5"),
+        ({"codes": [0, 0], "layer": "1"}, "whole number"),
+    ],
+)
+def test_a_malformed_person_gets_a_sentence(client: Client, question: object, words: str) -> None:
+    refused = client.post("/answer", json=question)
+    assert refused.status_code == 422
+    assert words in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[" * 60_000, 400),
+        (b"\xff\xfe", 400),
+        (b'{"codes": [0, NaN]}', 422),
+        (b" " * 300_000, 413),
+    ],
+)
+def test_a_malformed_body_gets_a_sentence(client: Client, body: bytes, status: int) -> None:
+    refused = client.post("/answer", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == status
+    assert refused.json()["error"].endswith(".")
+
+
+def test_only_json_is_read(client: Client) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        assert client.post("/answer", content=b"{}", headers={"Content-Type": kind}).status_code == 415
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "x", "1e3", "401", "9" * 5000, "٣"])
+def test_rows_that_are_not_there(client: Client, number: str) -> None:
+    refused = client.get("/row", params={"number": number})
+    assert refused.status_code == 422
+    assert "row" in refused.json()["error"]
+
+
+def test_a_run_that_is_not_there_is_named() -> None:
+    with pytest.raises(FairbitsError, match="nowhere"):
+        CliRunner().invoke(app, ["explore", "nowhere", "--no-browser"], catch_exceptions=False)
+
+
+def test_only_this_machine_is_listened_to() -> None:
+    with listen() as listening:
+        address, port = listening.getsockname()
+        assert address == "127.0.0.1"
+        assert hosts_of(listening) == (f"127.0.0.1:{port}", f"localhost:{port}")
+        assert HOST.startswith(address)
+        with pytest.raises(OptionError, match=f"port {port}: .*choose another --port"), socket.socket():
+            listen(port)
+    with pytest.raises(OptionError, match="--port is 70000"):
+        listen(70_000)
