@@ -12,7 +12,7 @@ from fairbits.data import Subject, load_subject, make_subject
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import table_from_arrow
-from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
+from fairbits.measure import Measurement, Progress, evaluator_of, measure_table
 from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         loaded = read_model(model, schema, chosen)
         people = _table(table, schema)
-        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen)
+        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
 
     @classmethod
     def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
@@ -63,17 +63,8 @@ class Audit:
         progress: Progress | None = None,
     ) -> Measurement:
         """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals."""
-        subject = self.subject
-        evaluator = Evaluator(
-            subject.model,
-            subject.schema,
-            subject.encoding,
-            epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
-            partition=partition,
-            threads=threads,
-            rows=subject.table.codes,
-        )
-        return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
+        evaluator = evaluator_of(self.subject, epsilon=epsilon, partition=partition, threads=threads)
+        return measure_table(evaluator, self.subject.table, np.random.default_rng(seed), progress=progress)
 
     def search(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairbits.data import Subject
 from fairbits.errors import OptionError, UsageError, choose_from
-from fairbits.measure import Evaluator, default_epsilon
+from fairbits.measure import evaluator_of
 from fairbits.models import HasActivations
 from fairbits.report import ReportData, compute_report, measuring, write_report
 from fairbits.search import DEFAULT, Budget, Settings, Tally, search_subject
@@ -126,16 +126,7 @@ class _Auditing:
 
     def _measure(self) -> dict[str, Any]:
         wishes, subject = self.wishes, self.subject
-        epsilon = default_epsilon(subject.schema, subject.table) if wishes.epsilon is None else wishes.epsilon
-        evaluator = Evaluator(
-            subject.model,
-            subject.schema,
-            subject.encoding,
-            epsilon=epsilon,
-            partition=wishes.partition,
-            threads=wishes.threads,
-            rows=subject.table.codes,
-        )
+        evaluator = evaluator_of(subject, epsilon=wishes.epsilon, partition=wishes.partition, threads=wishes.threads)
         kept = measuring.kept(self.folder, subject, evaluator) if self.resume else None
         if kept is not None:
             return kept

@@ -9,10 +9,10 @@ from typing import Any
 
 from fairbits.data import Subject
 from fairbits.models import Network
-from fairbits.repair import Attack, Attacked, RepairResult, repair_run, subject_of
+from fairbits.repair import Attack, Attacked, RepairResult, repair_run
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
 from fairbits.search import STRATEGIES, Budget, Settings, search_subject
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 
 #: Added to the run's own seed, so that the attack starts from other people.
 OTHER_SEED = 1_000_003
@@ -29,7 +29,7 @@ def repair(
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
     if attack_budget is not None:
-        subject = subject_of(opened, subject)
+        subject = subject_of(opened, subject, trust_pickle=options.get("trust_pickle", False))
         attack = attacker(opened, subject, attack_budget, seed=options.get("seed", 0), threads=options.get("threads"))
     return repair_run(opened, subject=subject, attack=attack, **options)
 

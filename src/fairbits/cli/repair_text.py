@@ -53,6 +53,8 @@ def show(result: RepairResult) -> None:
             console.print()
     for path in result.files:
         console.print(Text(f"Written, loaded again and compared: {path}"), soft_wrap=True)
+    if result.subject_file is not None:
+        console.print(Text(f"To measure or search it: fairbits measure {result.subject_file}"), soft_wrap=True)
     for note in (*result.evidence.notes, *result.warnings):
         console.print(Text(f"Note: {harmless(note)}", style="yellow"))
 

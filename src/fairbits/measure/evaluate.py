@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Table, Twins
+from fairbits.domain import Encoding, Schema, Twins
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import Evaluation, Plan, evaluate, gradients, masked, plan_of, scores, vectors
@@ -28,8 +28,6 @@ Progress = Callable[[int, int], None]
 THRESHOLD = 0.5
 #: A foreign model's probability may leave [0, 1] by so much and still be rounding.
 ROUNDING = 1e-5
-#: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
-REGRESSION_SHARE = 0.025
 #: People handed to the engine between two reports of progress.
 _CHUNK = 8192
 #: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
@@ -244,16 +242,3 @@ def _libraries() -> Any:
 def _one_core() -> AbstractContextManager[Any]:
     """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
     return _libraries().limit(limits=1)
-
-
-def default_epsilon(schema: Schema, table: Table) -> float:
-    """0.025 for probabilities; for a regression, 2.5 % of the training target's range between 1 % and 99 %."""
-    if not schema.regression:
-        return DEFAULT_EPSILON
-    labels = table.training().labels
-    if labels is None:
-        raise OptionError("a regression without a target column has no natural tolerance; give epsilon.")
-    low, high = np.quantile(labels, [0.01, 0.99])
-    if not high > low:
-        raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")
-    return float(REGRESSION_SHARE * (high - low))

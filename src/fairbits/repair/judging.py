@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fairbits.data import Subject
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
-from fairbits.measure import Evaluator
+from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
@@ -34,14 +34,8 @@ class Setting:
 
     def evaluator(self, network: Network) -> Evaluator:
         """Asks a network about people and their twins."""
-        return Evaluator(
-            network,
-            self.subject.schema,
-            self.subject.encoding,
-            epsilon=self.epsilon,
-            partition=self.partition,
-            threads=self.threads,
-            rows=self.subject.table.codes,
+        return evaluator_of(
+            self.subject, model=network, epsilon=self.epsilon, partition=self.partition, threads=self.threads
         )
 
 
