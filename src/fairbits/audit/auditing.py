@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fairbits.audit.run import AuditRun
 from fairbits.data import Subject
 from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import evaluator_of
@@ -67,7 +68,7 @@ class Wishes:
 class Audited:
     """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible)."""
 
-    run: Run
+    run: AuditRun
     data: ReportData
     page: Path
     seconds: dict[str, float | None] = field(default_factory=dict)
@@ -114,7 +115,9 @@ class _Auditing:
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
         data, page = self._timed("report", lambda: self._report(run))
-        return Audited(run, data, page, self.seconds, self.faults, self.stop())
+        return Audited(
+            AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
+        )
 
     def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
         self.tell(stage, "start", "")
