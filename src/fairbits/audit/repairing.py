@@ -61,6 +61,8 @@ def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threa
             figures = found.query(_FIGURES).to_pylist()[0]
             evaluations = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
+        if subject.schema.regression:
+            rate = None
         return Attacked(seed=settings.seed, evaluations=evaluations, id_rate=rate, **figures)
 
     return attack

@@ -106,11 +106,7 @@ class _Work:
 
     def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray]:
         self.say("measuring layers")
-        model, evaluator = self.subject.model, self.evaluator
-        assert isinstance(model, HasActivations)  # noqa: S101 - checked by the caller
-        delta, widths = layer_distances(
-            model, self.subject.encoding, evaluator.twins, self.cases, threads=evaluator.threads
-        )
+        delta, widths = layer_distances(self.evaluator, self.cases)
         rho = amplification(delta)
         layers, _ = layer_effects(delta, rho, widths)
         if len(layers) > 2 and max(layers[1:], key=lambda one: one.votes).layer == layers[-1].layer:

@@ -2,6 +2,7 @@
 
 from fairbits.measure.bits import DEFAULT_EPSILON, Qid, bits_limit, qid
 from fairbits.measure.evaluate import Evaluator, Progress
+from fairbits.measure.holding import Held, hold
 from fairbits.measure.intervals import Estimate, bayes_factor, rate_bound, wilson
 from fairbits.measure.population import Measurement, Person, Stake, measure_table
 from fairbits.measure.subjects import default_epsilon, evaluator_of
@@ -10,6 +11,7 @@ __all__ = [
     "DEFAULT_EPSILON",
     "Estimate",
     "Evaluator",
+    "Held",
     "Measurement",
     "Person",
     "Progress",
@@ -19,6 +21,7 @@ __all__ = [
     "bits_limit",
     "default_epsilon",
     "evaluator_of",
+    "hold",
     "measure_table",
     "qid",
     "rate_bound",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ BALANCED_FACTOR = 2.0
 ROWS_MEASURED = 3_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Setting:
     """What stays the same whatever the network: the subject, and how its twins are told apart."""
 
@@ -32,11 +33,14 @@ class Setting:
     partition: str
     threads: int | None = None
 
+    @cached_property
+    def own(self) -> Evaluator:
+        """Asks the subject's own network about people and their twins."""
+        return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
+
     def evaluator(self, network: Network) -> Evaluator:
-        """Asks a network about people and their twins."""
-        return evaluator_of(
-            self.subject, model=network, epsilon=self.epsilon, partition=self.partition, threads=self.threads
-        )
+        """Asks another network the same."""
+        return self.own.with_model(network)
 
 
 def judge(network: Network, half: Half, setting: Setting) -> Figures:

@@ -39,7 +39,7 @@ class Attacked:
     evaluations: int
     cases: int
     id_cases: int
-    id_rate: float
+    id_rate: float | None  # None for a regression
     k_mean: float
     k_max: int
     q_inf_mean: float

@@ -70,7 +70,7 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
     return About(
         subject=subject.name,
         protected=schema.protected,
-        sizes=tuple(len(schema[name].values()) for name in schema.protected),
+        sizes=tuple(len(schema[name].twin_values()) for name in schema.protected),
         m=evaluator.m,
         bits_limit=evaluator.bits_limit,
         epsilon=evaluator.epsilon,

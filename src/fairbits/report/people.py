@@ -23,7 +23,7 @@ def axes_of(evaluator: Evaluator) -> Axes:
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
-        values=tuple(tuple(attribute.read(code) for code in attribute.values()) for attribute in attributes),
+        values=tuple(tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes),
         # With three classes or more the most likely one is decided, whatever the score of one of them.
         threshold=THRESHOLD if len(evaluator.schema.classes) == 2 else None,
     )
