@@ -58,7 +58,8 @@ def _headline(run: Run, found: DebugResult) -> Text:
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
     text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n\n", style="dim")
     known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
-    text.append(f"Mean k: {found.k_mean:.2f}. Decisions flip for {found.id_rate:.0%}.{known}", style="not bold")
+    flips = "" if found.id_rate is None else f" Decisions flip for {found.id_rate:.0%}."
+    text.append(f"Mean k: {found.k_mean:.2f}.{flips}{known}", style="not bold")
     return text
 
 

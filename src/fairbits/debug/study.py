@@ -92,6 +92,7 @@ def debug_run(
         origin=judge(first, labels, again, accuracy=accuracy),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
+        regression=subject.schema.regression,
     )
     write_result(run, result)
     return result

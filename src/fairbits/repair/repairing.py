@@ -26,6 +26,8 @@ from fairbits.store import Run, subject_of
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
 _SLACK = 1e-9
+#: A repair that lowers mean k by a smaller share than this is hardly one.
+LITTLE = 0.05
 #: Held-out rows, and as many cases, whose scores written files must give back.
 COMPARED = 5_000
 
@@ -149,6 +151,11 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     if lost > budget + _SLACK:
         found.append(
             f"on held-out rows the chosen repair loses {lost:.1%} accuracy, more than the {budget:.1%} allowed."
+        )
+    if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
+        found.append(
+            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: within an accuracy loss of {budget:g} there is "
+            f"little to gain here; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
         )
     if chosen.held_out.k_mean >= before[1].k_mean:
         found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
