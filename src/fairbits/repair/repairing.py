@@ -154,8 +154,8 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
         )
     if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
         found.append(
-            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: within an accuracy loss of {budget:g} there is "
-            f"little to gain here; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
+            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within an accuracy "
+            f"loss of {budget:g}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
         )
     if chosen.held_out.k_mean >= before[1].k_mean:
         found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
