@@ -57,7 +57,8 @@ def test_the_carrier_is_found(subject: Subject) -> None:
         assert found[name].accuracy == bench.start.accuracy == 1
     assert found["deactivate"].dos[0].value == 0
     assert found["activate"].dos[0].value > 0
-    assert singles(bench, 2.0) == {}
+    dearest = singles(bench, 2.0)  # nothing is that good: the one that loses least
+    assert {name: held.accuracy for name, held in dearest.items()} == {"deactivate": 1.0, "activate": 1.0}
     sets = held_sets(bench, bench.start.accuracy)
     assert [(len(held.dos), held.k, held.accuracy) for held in sets] == [(1, 1.0, 1.0)]
 

@@ -48,7 +48,8 @@ def _blocks(run: Run, found: DebugResult) -> Iterator[RenderableType]:
     yield _origin(found.origin)
     for note in found.notes:
         yield Padding(Text(f"Note: {harmless(note)}", style="dim"), (1, 0, 0, 0))
-    yield Text(f"\nKept in {run.folder}: layers.parquet, neurons.parquet, debug.json", style="dim")
+    kept = [name for name in ("layers.parquet", "neurons.parquet", "debug.json") if (run.folder / name).is_file()]
+    yield Text(f"\nKept in {run.folder}: {', '.join(kept)}", style="dim")
 
 
 def _headline(run: Run, found: DebugResult) -> Text:

@@ -15,7 +15,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, hold
-from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+from fairbits.models import Do, HasActivations, HasClassScores, HasInterventions, Model, Network
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05
@@ -89,13 +89,16 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
     schema, table = subject.schema, subject.table
     if table.labels is None or schema.regression:
         return None
-    if not isinstance(model, Network) and len(schema.classes) > 2:
+    several = len(schema.classes) > 2
+    if several and not isinstance(model, Network | HasClassScores):
         return None  # a score of one class does not say which of the others is decided
     pieces = []
     for start in range(0, len(table), ROWS):
         inputs = subject.encoding.encode(table.codes[start : start + ROWS])
         if isinstance(model, Network):
             pieces.append(model.labels(inputs))
+        elif several and isinstance(model, HasClassScores):
+            pieces.append(np.argmax(model.class_scores(inputs), axis=1))
         else:
             favourable = np.asarray(model.scores(inputs)) >= 0.5
             pieces.append(np.where(favourable, schema.favourable_index, 1 - schema.favourable_index))

@@ -100,7 +100,8 @@ class Bench:
 def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str, HeldSet]:
     """The paper's two repairs: the best neuron to switch off, and the best to hold on, at no less than this accuracy.
 
-    ``layer`` keeps to the suspect layer. A repair that would not lower mean k is left out.
+    Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
+    to the suspect layer. A repair that would not lower mean k is left out.
     """
     tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
     if not tried:
@@ -109,10 +110,12 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
     off = np.array([is_off(do) for do in tried])
     found: dict[str, HeldSet] = {}
     for name, kind in (("deactivate", off), ("activate", ~off)):
-        allowed = np.flatnonzero(kind & (exact >= floor) & (ks < bench.start.k))
-        if len(allowed):
-            best = allowed[np.argmin(ks[allowed])]
-            found[name] = HeldSet((tried[best],), float(ks[best]), float(exact[best]))
+        useful = np.flatnonzero(kind & (ks < bench.start.k))
+        if len(useful) == 0:
+            continue
+        allowed = useful[exact[useful] >= floor]
+        best = allowed[np.argmin(ks[allowed])] if len(allowed) else useful[np.argmax(exact[useful])]
+        found[name] = HeldSet((tried[best],), float(ks[best]), float(exact[best]))
     return found
 
 

@@ -146,7 +146,8 @@ def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str |
 
 def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
     """What the held-out half says against the choice."""
-    found = [] if chosen.shrink == 0 else [WARNING]
+    decides = before[0].balanced_accuracy is not None
+    found = [] if chosen.shrink == 0 else [f"{WARNING} See the group figures." if decides else WARNING]
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
         found.append(

@@ -25,8 +25,8 @@ def network_of(subject: Subject) -> Network:
     kind = type(subject.model).__name__
     if isinstance(subject.model, HasActivations):
         raise CapabilityError(
-            f"repair changes the weights of chains of dense layers, and this {kind!r} is none: its path branches or "
-            f"has other layers; debug shows its neurons, and its own training is the place to add the found cases."
+            f"repair changes the weights of chains of dense layers, and this {kind!r} is none: its path branches, or "
+            f"it has other layers; debug and cases say what to mend, and its own training is the place for it."
         )
     raise CapabilityError(
         f"repair changes weights, which {kind!r} does not show; measure, search and cases work for it, and holding the "
