@@ -228,6 +228,9 @@ def test_what_no_chain_of_layers_gets(tmp_path: Path) -> None:
     run = Audit(zoo.residual(), frame, zoo.THREE).search(
         budget=Budget(evaluations=100), strategy="random", out=tmp_path / "run"
     )
+    found = run.debug(samples=20, threads=1)
+    assert found.accuracy is not None
+    assert any(one.k_mean != found.k_mean for neuron in found.neurons for one in neuron.candidates)
     with pytest.raises(CapabilityError, match="chains of dense layers, and this 'TorchModel' is none"):
         run.repair(attack_budget=None)
 

@@ -51,8 +51,9 @@ def export(network: Network, subject: Subject, folder: Path, people: Codes) -> E
             if old.name not in aside.ready:
                 old.unlink(missing_ok=True)
         for name in aside.ready:
-            write_whole(folder / name, (aside.folder / name).read_bytes())
-    if SUBJECT in aside.ready:  # the table lies elsewhere, seen from here
+            if name != SUBJECT:
+                write_whole(folder / name, (aside.folder / name).read_bytes())
+    if SUBJECT in aside.ready:  # written anew: seen from here, the table lies elsewhere
         write_whole(folder / SUBJECT, subject_text(subject, aside.models[0], folder).encode())
     files = tuple(folder / name for name in aside.models)
     return Export(files, folder / SUBJECT if SUBJECT in aside.ready else None, tuple(aside.warnings))
