@@ -22,7 +22,7 @@ ROWS = 32_768
 def layer_distances(evaluator: Evaluator, people: Codes) -> tuple[Floats, tuple[int, ...]]:
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
-    δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist count not.
+    δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
     """
     model, encoding, twins = evaluator.model, evaluator.encoding, evaluator.twins
     require(model, HasActivations, "measuring layers")
