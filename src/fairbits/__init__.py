@@ -15,6 +15,7 @@ from fairbits._version import __version__
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit
+    from fairbits.audit.run import open_run
     from fairbits.data import Subject, load_subject
     from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
     from fairbits.errors import FairbitsError
@@ -38,6 +39,7 @@ _HOMES = {
     "load_model": "models",
     "load_subject": "data",
     "load_with_encoding": "models",
+    "open_run": "audit.run",
     "qid": "measure",
     "save_as_original": "models",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "load_model",
     "load_subject",
     "load_with_encoding",
+    "open_run",
     "plot",
     "qid",
     "save_as_original",

@@ -8,6 +8,7 @@ import pytest
 from fairbits import Encoding, Network, Twins
 from fairbits.debug.layers import SMALL, amplification, layer_distances, layer_effects, suspect_of
 from fairbits.engine.distances import widest
+from fairbits.measure import Evaluator
 from tests.conftest import random_network, random_people
 from tests.debug.conftest import SCHEMA
 
@@ -28,7 +29,7 @@ def test_known_distances() -> None:
         head="sigmoid",
     )
     people = np.array([[0.0, 1, 2], [0.0, 5, 5]])
-    delta, widths = layer_distances(network, Encoding.identity(SCHEMA), Twins(SCHEMA), people)
+    delta, widths = layer_distances(Evaluator(network, SCHEMA, Encoding.identity(SCHEMA)), people)
     assert widths == (1, 2, 1, 1)
     score = 1 / (1 + np.exp(-3.0)) - 0.5
     assert delta == pytest.approx(np.tile([1, 3, 1.5, score], (2, 1)), rel=1e-6)
@@ -45,7 +46,7 @@ def test_known_distances() -> None:
 
 def test_a_network_without_hidden_layers_has_no_suspect(rng: np.random.Generator) -> None:
     network = random_network(rng, [3, 2])
-    delta, widths = layer_distances(network, Encoding.identity(SCHEMA), Twins(SCHEMA), random_people(rng, SCHEMA, 9))
+    delta, widths = layer_distances(Evaluator(network, SCHEMA), random_people(rng, SCHEMA, 9))
     layers, _ = layer_effects(delta, amplification(delta), widths)
     assert suspect_of(layers) is None
 
@@ -54,9 +55,9 @@ def test_batches_change_nothing(rng, people_schema, monkeypatch) -> None:
     encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
     network = random_network(rng, [encoding.width, 5, 4, 2])
     people = random_people(rng, people_schema, 50)
-    whole, _ = layer_distances(network, encoding, twins, people, threads=1)
+    whole, _ = layer_distances(Evaluator(network, people_schema, encoding, threads=1), people)
     monkeypatch.setattr("fairbits.debug.layers.ROWS", 40)
-    pieces, _ = layer_distances(network, encoding, twins, people, threads=2)
+    pieces, _ = layer_distances(Evaluator(network, people_schema, encoding, threads=2), people)
     assert pieces == pytest.approx(whole, rel=1e-5)
     inputs = encoding.encode_twins(people, twins)
     protected = np.concatenate([encoding.parts[i].columns for i in twins.columns])

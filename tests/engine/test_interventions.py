@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits import Encoding, Schema, Twins
-from fairbits.engine import accuracies, evaluate, plan_of, scores, study
+from fairbits.engine import accuracies, evaluate, masked, plan_of, scores, study
 from fairbits.errors import ModelError, OptionError, TableError
 from fairbits.models import Do, Network
 from tests.conftest import random_network, random_people
@@ -155,3 +155,37 @@ def test_bad_input(rng, people_schema: Schema) -> None:
     regression = random_network(rng, [encoding.width, 4, 1], head="linear")
     with pytest.raises(ModelError, match="no accuracy"):
         accuracies(regression, encoding, people, np.zeros(30), [Do(0, 0, 1.0)])
+
+
+@pytest.mark.parametrize("head", ["softmax", "sigmoid", "linear"])
+@pytest.mark.parametrize("partition", ["constrained", "grid"])
+def test_twins_that_cannot_exist_count_nowhere(rng, people_schema, head, partition, monkeypatch) -> None:
+    monkeypatch.setattr("fairbits.engine.batches.CHUNK", 1)
+    encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
+    outputs = 3 if head == "softmax" else 1
+    network = calm_network(rng, encoding, [9, 5, outputs], head=head, favourable=0 if head == "linear" else 1)
+    people = random_people(rng, people_schema, 61)
+    valid = rng.random((61, twins.m)) < 0.6
+    valid[:, 2] |= ~valid.any(axis=1)
+    dos = values_of(network, 0, encoding.encode(people))
+    options = {"epsilon": EPSILON, "partition": partition, "threads": 2}
+    found = study(network, encoding, twins, people, dos, valid=valid, **options)
+    everyone = study(network, encoding, twins, people, dos, valid=np.ones_like(valid), **options)
+    plain = study(network, encoding, twins, people, dos, **options)
+    assert np.array_equal(everyone.k, plain.k)
+    assert np.array_equal(everyone.flips, plain.flips)
+    assert (found.k < plain.k).any()
+    for number, do in enumerate(dos):
+        table = scores(plan_of(network.with_interventions([do]), encoding, twins), people, threads=1)
+        decides, bounded = head != "linear", head != "linear"
+        expected = masked(table, valid, epsilon=EPSILON, partition=partition, bounded=bounded, decides=decides)
+        sure = ~near_a_boundary(table.astype(np.float64), partition)
+        assert np.array_equal(found.k[number][sure], expected.k[sure])
+        if head == "sigmoid":
+            assert np.array_equal(found.flips[number][sure], expected.flips[sure])
+        if head == "softmax":  # the most likely class is the decision, not the half
+            held = network.with_interventions([do])
+            rows = encoding.encode_twins(people, twins).reshape(-1, encoding.width)
+            favoured = (held.labels(rows) == 1).reshape(61, -1)
+            flips = [len(set(own[there])) > 1 for own, there in zip(favoured, valid, strict=True)]
+            assert np.array_equal(found.flips[number], flips)

@@ -38,6 +38,7 @@ def test_slopes(activation, head, outputs, favourable, rng) -> None:  # type: ig
     learner, rows, targets = _learner(rng, activation, head, outputs, favourable)
     _check(learner, lambda: learner.slopes(rows, targets), rng)
     _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16]), rng)
+    _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16], whole=True), rng)
 
 
 def _task(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -74,8 +74,11 @@ def write_subject(folder: Path, *, ending: str = ".npz") -> Path:
     return path
 
 
-def searched(subject: Subject, folder: Path, *, evaluations: int = 2_000, strategy: str = "random") -> Run:
-    return search_subject(subject, Settings(Budget(evaluations=evaluations), strategy=strategy, threads=1), folder)
+def searched(
+    subject: Subject, folder: Path, *, evaluations: int = 2_000, strategy: str = "random", epsilon: float | None = None
+) -> Run:
+    settings = Settings(Budget(evaluations=evaluations), strategy=strategy, epsilon=epsilon, threads=1)
+    return search_subject(subject, settings, folder)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from fairbits.data import make_subject
 from fairbits.domain import Encoding, Table, Twins
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Evaluator
+from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair import blinded, shrunk
 from fairbits.repair.blinding import protected_inputs
@@ -57,7 +57,8 @@ def test_the_carrier_is_found(subject: Subject) -> None:
         assert found[name].accuracy == bench.start.accuracy == 1
     assert found["deactivate"].dos[0].value == 0
     assert found["activate"].dos[0].value > 0
-    assert singles(bench, 2.0) == {}
+    dearest = singles(bench, 2.0)  # nothing is that good: the one that loses least
+    assert {name: held.accuracy for name, held in dearest.items()} == {"deactivate": 1.0, "activate": 1.0}
     sets = held_sets(bench, bench.start.accuracy)
     assert [(len(held.dos), held.k, held.accuracy) for held in sets] == [(1, 1.0, 1.0)]
 
@@ -128,7 +129,7 @@ def test_the_majority_of_twins(subject: Subject) -> None:
     assert isinstance(network, Network)
     twins = Twins(SCHEMA)
     codes = subject.table.codes[:50]
-    found = majority_labels(network, subject.encoding, twins, codes)
+    found = majority_labels(network, evaluator_of(subject), codes)
     for person, label in zip(codes, found, strict=True):
         votes = network.labels(subject.encoding.encode(twins.expand(person[None])[0]))
         assert label == np.bincount(votes, minlength=2).argmax()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbits import Audit, Network, Table, load_model, load_subject
+from fairbits import Audit, Network, Subject, Table, load_model, load_subject
 from fairbits.audit.repairing import repair
 from fairbits.data import make_subject
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError
@@ -117,25 +117,27 @@ def test_onnx_comes_back_as_onnx(tmp_path: Path) -> None:
     assert any("proxies" in warning for warning in result.warnings)
 
 
-def test_without_onnx_it_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_without_onnx_it_says_how(
+    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     def missing() -> None:
         raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files")
 
     monkeypatch.setattr(onnx_writing, "import_onnx", missing)
     network = random_network(rng, [3, 4, 2])
     (tmp_path / "repaired.onnx").write_bytes(b"of an earlier repair")
-    files, warnings = export(network, tmp_path, ".npz", rng.normal(size=(20, 3)).astype(np.float32))
-    assert [path.name for path in files] == ["repaired.npz"]
-    assert "pip install 'fairbits[onnx]'" in warnings[0]
+    written = export(network, subject, tmp_path, people().codes)
+    assert [path.name for path in written.files] == ["repaired.npz"]
+    assert "pip install 'fairbits[onnx]'" in written.warnings[0]
     assert not (tmp_path / "repaired.onnx").exists()
 
 
 def test_a_file_that_comes_back_different_is_refused(rng: np.random.Generator) -> None:
     network, inputs = random_network(rng, [3, 4, 2]), rng.normal(size=(20, 3)).astype(np.float32)
     with pytest.raises(FairbitsError, match=r"layers \(3, 5, 2\) in place of \(3, 4, 2\)"):
-        check_same(network, random_network(rng, [3, 5, 2]), inputs, "x.npz")
+        check_same(network, network.scores(inputs), random_network(rng, [3, 5, 2]), inputs, "x.npz")
     with pytest.raises(FairbitsError, match="scores that differ by"):
-        check_same(network, random_network(rng, [3, 4, 2]), inputs, "x.npz")
+        check_same(network, network.scores(inputs), random_network(rng, [3, 4, 2]), inputs, "x.npz")
 
 
 def test_rows_that_the_model_never_saw(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from fairbits.data import Subject, load_subject, make_subject
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import table_from_arrow
-from fairbits.measure import Evaluator, Measurement, Progress, default_epsilon, measure_table
+from fairbits.measure import Measurement, Progress, evaluator_of, measure_table
 from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
     from fairbits.audit.auditing import Audited
+    from fairbits.audit.run import AuditRun
     from fairbits.debug import DebugResult
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
@@ -44,7 +45,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         loaded = read_model(model, schema, chosen)
         people = _table(table, schema)
-        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen)
+        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
 
     @classmethod
     def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
@@ -63,17 +64,8 @@ class Audit:
         progress: Progress | None = None,
     ) -> Measurement:
         """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals."""
-        subject = self.subject
-        evaluator = Evaluator(
-            subject.model,
-            subject.schema,
-            subject.encoding,
-            epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
-            partition=partition,
-            threads=threads,
-            rows=subject.table.codes,
-        )
-        return measure_table(evaluator, subject.table, np.random.default_rng(seed), progress=progress)
+        evaluator = evaluator_of(self.subject, epsilon=epsilon, partition=partition, threads=threads)
+        return measure_table(evaluator, self.subject.table, np.random.default_rng(seed), progress=progress)
 
     def search(
         self,
@@ -90,10 +82,11 @@ class Audit:
         resume: bool = False,
         force: bool = False,
         **options: Any,
-    ) -> Run:
+    ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
 
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
+        What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
         """
         from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
 
@@ -101,39 +94,26 @@ class Audit:
         settings = Settings(
             limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
         )
-        return search_subject(self.subject, settings, out, resume=resume, force=force)
+        found = search_subject(self.subject, settings, out, resume=resume, force=force)
+        return self.open(found.folder)
 
-    def repair(
-        self,
-        run: Run,
-        *,
-        max_accuracy_loss: float = 0.02,
-        attack_budget: Budget | None = None,
-        **options: Any,
-    ) -> RepairResult:
-        """Repair the network by what a run found; figures and the repaired network are written beside the run.
+    def open(self, folder: str | Path) -> AuditRun:
+        """An earlier run of this subject, to go on with: ``debug()``, ``repair()``, ``report()``."""
+        from fairbits.audit.run import AuditRun
 
-        With an ``attack_budget`` a fresh search attacks the network before and after. ``options`` are those of
-        :func:`fairbits.repair.repair_run`.
-        """
-        from fairbits.audit.repairing import repair
-
-        return repair(
-            run, subject=self.subject, max_accuracy_loss=max_accuracy_loss, attack_budget=attack_budget, **options
-        )
+        return AuditRun.open(folder, subject=self.subject)
 
     def debug(self, run: Run, **options: Any) -> DebugResult:
-        """Where the bits of a run's cases come from. ``options`` are those of :func:`fairbits.debug.debug_run`."""
-        from fairbits.debug import debug_run
+        """Where the bits of a run's cases come from. ``options`` are those of :meth:`AuditRun.debug`."""
+        return self.open(run.folder).debug(**options)
 
-        return debug_run(run, subject=self.subject, **options)
+    def repair(self, run: Run, **options: Any) -> RepairResult:
+        """Repair the network by what a run found. ``options`` are those of :meth:`AuditRun.repair`."""
+        return self.open(run.folder).repair(**options)
 
-    def report(self, run: Run, *, out: str | Path | None = None, threads: int | None = None) -> Path:
-        """Write report.html, report.md and summary.json of a run, into its own folder by default."""
-        from fairbits.report import compute_report, write_report
-
-        data = compute_report(run, subject=self.subject, threads=threads)
-        return write_report(data, Path(out) if out is not None else run.folder)
+    def report(self, run: Run, **options: Any) -> Path:
+        """Write the report of a run. ``options`` are those of :meth:`AuditRun.report`."""
+        return self.open(run.folder).report(**options)
 
     def audit(
         self,

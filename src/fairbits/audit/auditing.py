@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from fairbits.audit.run import AuditRun
 from fairbits.data import Subject
 from fairbits.errors import OptionError, UsageError, choose_from
-from fairbits.measure import Evaluator, default_epsilon
+from fairbits.measure import evaluator_of
 from fairbits.models import HasActivations
 from fairbits.report import ReportData, compute_report, measuring, write_report
 from fairbits.search import DEFAULT, Budget, Settings, Tally, search_subject
@@ -67,7 +68,7 @@ class Wishes:
 class Audited:
     """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible)."""
 
-    run: Run
+    run: AuditRun
     data: ReportData
     page: Path
     seconds: dict[str, float | None] = field(default_factory=dict)
@@ -114,7 +115,9 @@ class _Auditing:
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
         data, page = self._timed("report", lambda: self._report(run))
-        return Audited(run, data, page, self.seconds, self.faults, self.stop())
+        return Audited(
+            AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
+        )
 
     def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
         self.tell(stage, "start", "")
@@ -126,16 +129,7 @@ class _Auditing:
 
     def _measure(self) -> dict[str, Any]:
         wishes, subject = self.wishes, self.subject
-        epsilon = default_epsilon(subject.schema, subject.table) if wishes.epsilon is None else wishes.epsilon
-        evaluator = Evaluator(
-            subject.model,
-            subject.schema,
-            subject.encoding,
-            epsilon=epsilon,
-            partition=wishes.partition,
-            threads=wishes.threads,
-            rows=subject.table.codes,
-        )
+        evaluator = evaluator_of(subject, epsilon=wishes.epsilon, partition=wishes.partition, threads=wishes.threads)
         kept = measuring.kept(self.folder, subject, evaluator) if self.resume else None
         if kept is not None:
             return kept

@@ -9,10 +9,10 @@ from typing import Any
 
 from fairbits.data import Subject
 from fairbits.models import Network
-from fairbits.repair import Attack, Attacked, RepairResult, repair_run, subject_of
+from fairbits.repair import Attack, Attacked, RepairResult, repair_run
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
-from fairbits.search import STRATEGIES, Budget, Settings, search_subject
-from fairbits.store import Run
+from fairbits.search import STRATEGIES, Budget, Settings, search_subject, seconds_of
+from fairbits.store import Run, subject_of
 
 #: Added to the run's own seed, so that the attack starts from other people.
 OTHER_SEED = 1_000_003
@@ -23,14 +23,19 @@ _FIGURES = """
 
 
 def repair(
-    run: Run | str | Path, *, attack_budget: Budget | None = None, subject: Subject | None = None, **options: Any
+    run: Run | str | Path,
+    *,
+    attack_budget: Budget | str | None = None,
+    subject: Subject | None = None,
+    **options: Any,
 ) -> RepairResult:
     """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after."""
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
     if attack_budget is not None:
-        subject = subject_of(opened, subject)
-        attack = attacker(opened, subject, attack_budget, seed=options.get("seed", 0), threads=options.get("threads"))
+        subject = subject_of(opened, subject, trust_pickle=options.get("trust_pickle", False))
+        limit = Budget(seconds=seconds_of(attack_budget)) if isinstance(attack_budget, str) else attack_budget
+        attack = attacker(opened, subject, limit, seed=options.get("seed", 0), threads=options.get("threads"))
     return repair_run(opened, subject=subject, attack=attack, **options)
 
 
@@ -56,6 +61,8 @@ def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threa
             figures = found.query(_FIGURES).to_pylist()[0]
             evaluations = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
+        if subject.schema.regression:
+            rate = None
         return Attacked(seed=settings.seed, evaluations=evaluations, id_rate=rate, **figures)
 
     return attack

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, Protected, Threads, names_of, threads_of
+from fairbits.cli.options import Epsilon, Json, Protected, Threads, TrustPickle, names_of, threads_of
 from fairbits.cli.search import gentle_stop
 from fairbits.errors import OptionError
 
@@ -34,11 +34,12 @@ def audit(
     partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
     protected: Protected = None,
     threads: Threads = 0,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
-    loaded = chosen.subject()
+    loaded = chosen.subject(trust_pickle=trust_pickle)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
     from fairbits.report import summary_of
@@ -80,13 +81,13 @@ class _Chosen:
                     f"leave it out, or start a new run."
                 )
 
-    def subject(self) -> Subject:
+    def subject(self, *, trust_pickle: bool) -> Subject:
         from fairbits.data import load_subject
 
         source = self.source or self.kept.get("source")
         if source is None:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-        loaded = load_subject(source)
+        loaded = load_subject(source, trust_pickle=trust_pickle)
         names = self.protected or self.kept.get("protected")
         return loaded if names is None else loaded.with_protected(names)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Threads, threads_of
+from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
 
 
 def debug(
@@ -25,6 +25,7 @@ def debug(
     ] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same cases.", min=0)] = 0,
     threads: Threads = 0,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Which layer, which neurons and which attributes the bits come from, and whether the data or the training."""
@@ -42,6 +43,7 @@ def debug(
             retrain=retrain,
             seed=seed,
             threads=count,
+            trust_pickle=trust_pickle,
             stage=stage,
         )
     if as_json:

@@ -48,7 +48,8 @@ def _blocks(run: Run, found: DebugResult) -> Iterator[RenderableType]:
     yield _origin(found.origin)
     for note in found.notes:
         yield Padding(Text(f"Note: {harmless(note)}", style="dim"), (1, 0, 0, 0))
-    yield Text(f"\nKept in {run.folder}: layers.parquet, neurons.parquet, debug.json", style="dim")
+    kept = [name for name in ("layers.parquet", "neurons.parquet", "debug.json") if (run.folder / name).is_file()]
+    yield Text(f"\nKept in {run.folder}: {', '.join(kept)}", style="dim")
 
 
 def _headline(run: Run, found: DebugResult) -> Text:
@@ -58,7 +59,8 @@ def _headline(run: Run, found: DebugResult) -> Text:
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
     text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n\n", style="dim")
     known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
-    text.append(f"Mean k: {found.k_mean:.2f}. Decisions flip for {found.id_rate:.0%}.{known}", style="not bold")
+    flips = "" if found.id_rate is None else f" Decisions flip for {found.id_rate:.0%}."
+    text.append(f"Mean k: {found.k_mean:.2f}.{flips}{known}", style="not bold")
     return text
 
 

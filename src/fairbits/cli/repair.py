@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Threads, threads_of
+from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
 
 if TYPE_CHECKING:
     from fairbits.search import Budget
@@ -27,6 +27,7 @@ def repair(
     ] = "3s",
     seed: Annotated[int, typer.Option(help="Same seed, same repair.")] = 0,
     threads: Threads = 0,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Repair the network of a run: neurons, shrunk inputs, further training; the best is written beside the run."""
@@ -44,6 +45,7 @@ def repair(
             attack_budget=budget,
             seed=seed,
             threads=threads_of(threads),
+            trust_pickle=trust_pickle,
             watch=watch,
         )
     if as_json:

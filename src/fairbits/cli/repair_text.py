@@ -53,6 +53,8 @@ def show(result: RepairResult) -> None:
             console.print()
     for path in result.files:
         console.print(Text(f"Written, loaded again and compared: {path}"), soft_wrap=True)
+    if result.subject_file is not None:
+        console.print(Text(f"To measure or search it: fairbits measure {result.subject_file}"), soft_wrap=True)
     for note in (*result.evidence.notes, *result.warnings):
         console.print(Text(f"Note: {harmless(note)}", style="yellow"))
 
@@ -70,8 +72,11 @@ def _headline(result: RepairResult) -> Text:
         style="dim",
     )
     verb = "lowers" if change >= 0 else "raises"
-    text.append(f"{chosen.name} {verb} mean k by {abs(change):.0%}", style="bold")
+    share = f"{abs(change):.0%}" if abs(change) >= 0.01 else f"{abs(change):.1%}"
+    text.append(f"{chosen.name} {verb} mean k by {share}", style="bold")
     text.append(f" on held-out cases; accuracy {_points(after.accuracy - before.accuracy)} points on held-out rows.")
+    if before.balanced_accuracy is None:
+        text.append("\nAccuracy is the share of the target's variance explained.", style="dim")
     return text
 
 

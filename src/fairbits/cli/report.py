@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Threads, threads_of
+from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
 
 
 def report(
@@ -18,6 +18,7 @@ def report(
         typer.Option(help="Folder for the three files.  [default: the run's own]", show_default=False),
     ] = None,
     threads: Threads = 0,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Write report.html, report.md and summary.json from whatever the run has: search, debug, repair."""
@@ -27,7 +28,7 @@ def report(
 
     opened = Run.open(run)
     with progress_bar("measuring") as progress:
-        data = compute_report(opened, threads=threads_of(threads), progress=progress)
+        data = compute_report(opened, trust_pickle=trust_pickle, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
     if as_json:
         print(json.dumps({"report": str(page), "summary": summary_of(data)}, indent=2, ensure_ascii=False))

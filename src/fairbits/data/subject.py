@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Subject:
     notes: tuple[str, ...] = ()
     source: str | None = None  # what load_subject was given, where it was
     model_key: str = ""  # which model it is, where it is no network whose weights could tell
+    original: Any = None  # what the model was read from: a file, a reference to code, or an object
+    options: ModelOptions = field(default_factory=ModelOptions)  # and how
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
@@ -96,13 +98,14 @@ def make_subject(
 ) -> Subject:
     """A subject whose parts fit each other."""
     loaded = model if isinstance(model, Loaded) else Loaded(model)
+    options = options or ModelOptions()
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     said = (*notes, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
-    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, **rest)
+    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, **rest)
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
@@ -162,6 +165,7 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
         options=options,
         source=str(file.resolve()),
         model_key=_key(source),
+        original=source,
     )
 
 

@@ -12,7 +12,7 @@ from fairbits.debug.results import (
     Retrained,
     SubsetBits,
 )
-from fairbits.debug.study import debug_run, subject_of
+from fairbits.debug.study import debug_run
 
 __all__ = [
     "Attribution",
@@ -26,5 +26,4 @@ __all__ = [
     "Retrained",
     "SubsetBits",
     "debug_run",
-    "subject_of",
 ]

@@ -2,22 +2,24 @@
 
 A case has no protected values of its own. So the bits of a subset S of the protected attributes are defined as
 follows: hold the other attributes at one combination of their values, let those in S vary, and measure; then take the
-mean over all combinations of the held ones. No attribute gives 0 bits, all of them the bits of the case. The Shapley
-share of an attribute is its mean gain in bits over all orders in which attributes may join; shares of a case add up
-to its bits. A share may be negative: an attribute may hide what another one shows.
+mean over all combinations of the held ones under which a twin can exist. No attribute gives 0 bits, all of them the
+bits of the case. The Shapley share of an attribute is its mean gain in bits over all orders in which attributes may
+join; shares of a case add up to its bits. A share may be negative: an attribute may hide what another one shows.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import factorial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.results import Attribution, Floats, SubsetBits
 from fairbits.domain.attribute import Codes
-from fairbits.engine import classes
+from fairbits.domain.validity import Truth
+from fairbits.engine import classes, masked, vectors
 from fairbits.measure import Evaluator
 
 Subset = tuple[int, ...]
@@ -31,7 +33,7 @@ SCORES = 4_000_000
 def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
     """Bits of every subset of the protected attributes, and the Shapley shares."""
     names = evaluator.schema.protected
-    step = max(1, SCORES // evaluator.m)
+    step = max(1, SCORES // (evaluator.m * (len(evaluator.schema.classes) if evaluator.by_vector else 1)))
     pieces = [_subset_bits(evaluator, cases[start : start + step]) for start in range(0, len(cases), step)]
     q_inf, q_1 = (
         {subset: np.concatenate([piece[which][subset] for piece in pieces]) for subset in pieces[0][which]}
@@ -53,32 +55,57 @@ def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
 
 def _subset_bits(evaluator: Evaluator, cases: Codes) -> tuple[dict[Subset, Floats], dict[Subset, Floats]]:
     """Q∞ and Q1 of each case for each subset, small subsets first."""
-    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
-    sizes = [len(attribute.values()) for attribute in attributes]
-    table = evaluator.scores(cases).reshape(len(cases), *sizes)
+    sizes = [len(evaluator.schema.attributes[i].twin_values()) for i in evaluator.twins.columns]
+    table = evaluator.class_scores(cases) if evaluator.by_vector else evaluator.scores(cases)[:, :, None]
+    valid = evaluator.valid_twins(cases)
     q_inf: dict[Subset, Floats] = {}
     q_1: dict[Subset, Floats] = {}
     for count in range(len(sizes) + 1):
         for subset in combinations(range(len(sizes)), count):
-            q_inf[subset], q_1[subset] = _bits(evaluator, table, subset)
+            if not subset:
+                q_inf[subset], q_1[subset] = np.zeros(len(cases)), np.zeros(len(cases))
+                continue
+            rows = _side_by_side(table, sizes, subset)
+            there = None if valid is None else _side_by_side(valid[:, :, None], sizes, subset)[:, :, 0]
+            q_inf[subset], q_1[subset] = _mean_bits(evaluator, rows, there, len(cases))
     return q_inf, q_1
 
 
-def _bits(evaluator: Evaluator, table: npt.NDArray[np.float32], subset: Subset) -> tuple[Floats, Floats]:
-    if not subset:
-        return np.zeros(len(table)), np.zeros(len(table))
-    held = [axis for axis in range(table.ndim - 1) if axis not in subset]
-    order = [0, *(axis + 1 for axis in held), *(axis + 1 for axis in subset)]
-    varied = int(np.prod([table.shape[axis + 1] for axis in subset]))
-    rows = np.ascontiguousarray(table.transpose(order)).reshape(-1, varied)
-    k, q_1 = classes(
-        rows,
-        epsilon=evaluator.epsilon,
-        partition=evaluator.partition,
-        bounded=not evaluator.schema.regression,
-        threads=evaluator.threads,
-    )
-    return np.log2(k).reshape(len(table), -1).mean(axis=1), q_1.reshape(len(table), -1).mean(axis=1, dtype=np.float64)
+def _side_by_side(table: npt.NDArray[Any], sizes: list[int], subset: Subset) -> npt.NDArray[Any]:
+    """(cases, m, values) as (cases × combinations held, combinations varied, values)."""
+    n, values = len(table), table.shape[2]
+    held = [axis for axis in range(len(sizes)) if axis not in subset]
+    order = [0, *(axis + 1 for axis in held), *(axis + 1 for axis in subset), len(sizes) + 1]
+    varied = int(np.prod([sizes[axis] for axis in subset]))
+    return np.ascontiguousarray(table.reshape(n, *sizes, values).transpose(order)).reshape(-1, varied, values)
+
+
+def _mean_bits(
+    evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None, cases: int
+) -> tuple[Floats, Floats]:
+    """Per case, over the combinations held under which anybody can exist."""
+    k, q_1 = _classes(evaluator, rows, valid)
+    weights = np.ones(len(k)) if valid is None else valid.any(axis=1).astype(np.float64)
+    mass = weights.reshape(cases, -1)
+    total = np.maximum(mass.sum(axis=1), 1.0)
+    bits = (np.log2(k), q_1.astype(np.float64))
+    whole, shannon = ((mass * one.reshape(cases, -1)).sum(axis=1) / total for one in bits)
+    return whole, shannon
+
+
+def _classes(
+    evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    epsilon, partition, threads = evaluator.epsilon, evaluator.partition, evaluator.threads
+    bounded = not evaluator.schema.regression
+    if evaluator.by_vector:
+        favourable = evaluator.schema.favourable_index
+        found = vectors(rows, valid, epsilon=epsilon, favourable=favourable, threads=threads)
+    elif valid is not None:
+        found = masked(rows[:, :, 0], valid, epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
+    else:
+        return classes(rows[:, :, 0], epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
+    return found.k, found.q_1
 
 
 def shapley(bits: dict[Subset, Floats], players: int) -> Floats:

@@ -6,10 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.results import QUANTILES, Floats, LayerEffect
-from fairbits.domain import Encoding, Twins
 from fairbits.domain.attribute import Codes
+from fairbits.domain.encoding import Inputs
+from fairbits.domain.validity import Truth
 from fairbits.engine.distances import widest
-from fairbits.models import HasActivations
+from fairbits.measure import Evaluator
+from fairbits.models import HasActivations, require
 
 #: Keeps ρ finite where twins do not differ yet (ε1 of the paper).
 SMALL = 1e-7
@@ -17,34 +19,41 @@ SMALL = 1e-7
 ROWS = 32_768
 
 
-def layer_distances(
-    model: HasActivations, encoding: Encoding, twins: Twins, people: Codes, *, threads: int | None = None
-) -> tuple[Floats, tuple[int, ...]]:
+def layer_distances(evaluator: Evaluator, people: Codes) -> tuple[Floats, tuple[int, ...]]:
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
-    δ is the largest L1 distance between two twins' outputs, divided by the width.
+    δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
     """
-    first, inputs = _protected_distance(encoding, twins, threads)
+    model, encoding, twins = evaluator.model, evaluator.encoding, evaluator.twins
+    require(model, HasActivations, "measuring layers")
+    protected = np.concatenate([encoding.parts[i].columns for i in twins.columns])
     pieces: list[Floats] = []
-    widths: tuple[int, ...] = (inputs,)
+    widths: tuple[int, ...] = ()
     step = max(1, ROWS // twins.m)
     for start in range(0, len(people), step):
         batch = people[start : start + step]
-        outputs = model.activations(encoding.encode_twins(batch, twins).reshape(-1, encoding.width))
-        widths = (inputs, *(int(layer.shape[1]) for layer in outputs))
-        found = [
-            widest(np.asarray(layer, np.float32).reshape(len(batch), twins.m, -1), threads=threads)
-            / max(layer.shape[1], 1)
-            for layer in outputs
-        ]
-        pieces.append(np.column_stack([np.full(len(batch), first), *found]))
+        valid = evaluator.valid_twins(batch)
+        inputs = _existing(encoding.encode_twins(batch, twins), valid)
+        outputs = model.activations(inputs.reshape(-1, encoding.width))  # type: ignore[attr-defined]
+        layers = (inputs[:, :, protected], *(_by_person(layer, inputs.shape[:2]) for layer in outputs))
+        widths = tuple(layer.shape[2] for layer in layers)
+        # The protected inputs of all people are the same, unless some twins cannot exist.
+        first = widest(layers[0][:1] if valid is None else layers[0], threads=evaluator.threads)
+        found = [np.broadcast_to(first, len(batch)), *(widest(one, threads=evaluator.threads) for one in layers[1:])]
+        pieces.append(np.column_stack(found) / np.maximum(widths, 1))
     return np.concatenate(pieces), widths
 
 
-def _protected_distance(encoding: Encoding, twins: Twins, threads: int | None) -> tuple[float, int]:
-    parts = [encoding.parts[i].encode(twins.values[:, place]) for place, i in enumerate(twins.columns)]
-    inputs = np.column_stack(parts).astype(np.float32)
-    return float(widest(inputs[None], threads=threads)[0]) / inputs.shape[1], inputs.shape[1]
+def _existing(inputs: Inputs, valid: Truth | None) -> Inputs:
+    """Twins that cannot exist stand where the person's first one stands that can: no further apart than it is."""
+    if valid is None:
+        return inputs
+    stand_in = inputs[np.arange(len(inputs)), valid.argmax(axis=1)]
+    return np.where(valid[:, :, None], inputs, stand_in[:, None, :])
+
+
+def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    return np.asarray(layer, np.float32).reshape(*shape, -1)
 
 
 def amplification(delta: Floats) -> Floats:

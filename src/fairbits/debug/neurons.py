@@ -12,10 +12,10 @@ import numpy.typing as npt
 from fairbits.data import Subject
 from fairbits.debug.results import Candidate, Floats, NeuronEffect
 from fairbits.domain.attribute import Codes
-from fairbits.engine import accuracies, study
+from fairbits.engine import accuracies
 from fairbits.errors import ModelError
-from fairbits.measure import Evaluator
-from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+from fairbits.measure import Evaluator, hold
+from fairbits.models import Do, HasActivations, HasClassScores, HasInterventions, Model, Network
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05
@@ -89,13 +89,16 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
     schema, table = subject.schema, subject.table
     if table.labels is None or schema.regression:
         return None
-    if not isinstance(model, Network) and len(schema.classes) > 2:
+    several = len(schema.classes) > 2
+    if several and not isinstance(model, Network | HasClassScores):
         return None  # a score of one class does not say which of the others is decided
     pieces = []
     for start in range(0, len(table), ROWS):
         inputs = subject.encoding.encode(table.codes[start : start + ROWS])
         if isinstance(model, Network):
             pieces.append(model.labels(inputs))
+        elif several and isinstance(model, HasClassScores):
+            pieces.append(np.argmax(model.class_scores(inputs), axis=1))
         else:
             favourable = np.asarray(model.scores(inputs)) >= 0.5
             pieces.append(np.where(favourable, schema.favourable_index, 1 - schema.favourable_index))
@@ -134,40 +137,16 @@ def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
 
 
 def _try(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> _Tried:
-    """All interventions at once for a native network, one after the other for any other model."""
+    """What every intervention does to the cases, and to the accuracy where that is known."""
     model, table = subject.model, subject.table
-    unknown = np.full(len(dos), np.nan)
-    if isinstance(model, Network):
-        effects = study(
-            model,
-            subject.encoding,
-            evaluator.twins,
-            cases,
-            dos,
-            epsilon=evaluator.epsilon,
-            partition=evaluator.partition,
-            threads=evaluator.threads,
-        )
-        kept = unknown
-        if judged and table.labels is not None:
-            kept = accuracies(model, subject.encoding, table.codes, table.labels, dos, threads=evaluator.threads)
-        return _Tried(kept, effects.k_mean, effects.flips.mean(axis=1))
-    rows = []
-    for do in dos:
-        if not isinstance(model, HasInterventions):
-            raise ModelError(f"{type(model).__name__!r} cannot hold a neuron at a value.")
-        changed = model.with_interventions([do])
-        figures = Evaluator(
-            changed,
-            subject.schema,
-            subject.encoding,
-            epsilon=evaluator.epsilon,
-            partition=evaluator.partition,
-            threads=evaluator.threads,
-        ).evaluate(cases)
-        accuracy = accuracy_of(changed, subject) if judged else None
-        rows.append((np.nan if accuracy is None else accuracy, figures.k.mean(), figures.flips.mean()))
-    return _Tried(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+    held = hold(evaluator, cases, dos)
+    kept = np.full(len(dos), np.nan)
+    if judged and isinstance(model, Network) and table.labels is not None:
+        kept = accuracies(model, subject.encoding, table.codes, table.labels, dos, threads=evaluator.threads)
+    elif judged and isinstance(model, HasInterventions):
+        known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
+        kept = np.array([np.nan if one is None else one for one in known], dtype=np.float64)
+    return _Tried(kept, held.k_mean, held.id_rate)
 
 
 def _candidate(name: str, do: Do, tried: _Tried, number: int, floor: float, regression: bool) -> Candidate:

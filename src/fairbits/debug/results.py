@@ -173,6 +173,7 @@ class DebugResult:
     origin: Origin
     notes: tuple[str, ...]
     seconds: float
+    regression: bool = False  # which decides nothing that could flip
 
     def _repr_html_(self) -> str:
         from fairbits.domain.tables import html_table
@@ -190,9 +191,9 @@ class DebugResult:
         return float(self.k.mean())
 
     @property
-    def id_rate(self) -> float:
-        """Share of the cases whose twins do not all get the same decision."""
-        return float(self.flips.mean())
+    def id_rate(self) -> float | None:
+        """Share of the cases whose twins do not all get the same decision; None for a regression."""
+        return None if self.regression else float(self.flips.mean())
 
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
         """The neurons with the largest ACD of a sign, in the suspect layer unless another is named."""

@@ -59,14 +59,7 @@ def _trained(subject: Subject, network: Network, *, seed: int, blind: bool) -> N
 def _measured(
     how: How, network: Network, evaluator: Evaluator, subject: Subject, cases: Codes, rows: Codes, before: float
 ) -> Retrained:
-    asked = Evaluator(
-        network,
-        subject.schema,
-        subject.encoding,
-        epsilon=evaluator.epsilon,
-        partition=evaluator.partition,
-        threads=evaluator.threads,
-    )
+    asked = evaluator.with_model(network)
     figures, accuracy = asked.evaluate(cases), accuracy_of(network, subject)
     return Retrained(
         how=how,

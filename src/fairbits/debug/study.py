@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fairbits.data import Subject, load_subject
+from fairbits.data import Subject
 from fairbits.debug.attribution import MOST_ATTRIBUTES, attribute_bits
 from fairbits.debug.labels import LEAST_ROWS, label_bits
 from fairbits.debug.layers import amplification, layer_distances, layer_effects, suspect_of
@@ -18,10 +18,10 @@ from fairbits.debug.retraining import retrain as retrain_subject
 from fairbits.debug.sampling import sample_cases
 from fairbits.debug.writing import write_result
 from fairbits.errors import CapabilityError, OptionError
-from fairbits.measure import Evaluator
+from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import HasActivations, HasInterventions
 from fairbits.randomness import generator
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 
 Stage = Callable[[str], None]
 
@@ -34,6 +34,7 @@ def debug_run(
     all_layers: bool = False,
     inside: bool = True,
     retrain: bool = False,
+    trust_pickle: bool = False,
     seed: int = 0,
     threads: int | None = None,
     stage: Stage | None = None,
@@ -49,19 +50,14 @@ def debug_run(
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
     say("choosing cases")
     cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
-    subject = subject_of(run, subject)
+    subject = subject_of(run, subject, trust_pickle=trust_pickle)
     if inside and not isinstance(subject.model, HasActivations):
         raise CapabilityError(
             f"layers and neurons cannot be seen in {type(subject.model).__name__!r}, which offers scores only; with "
             f"--no-layers, debug still says which attributes the bits come from and what the labels carry."
         )
-    evaluator = Evaluator(
-        subject.model,
-        subject.schema,
-        subject.encoding,
-        epsilon=run.manifest["epsilon"],
-        partition=run.manifest["partition"],
-        threads=threads,
+    evaluator = evaluator_of(
+        subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
     figures = evaluator.evaluate(cases)
     work = _Work(evaluator, subject, cases, seed, say)
@@ -96,27 +92,10 @@ def debug_run(
         origin=judge(first, labels, again, accuracy=accuracy),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
+        regression=subject.schema.regression,
     )
     write_result(run, result)
     return result
-
-
-def subject_of(run: Run, given: Subject | None = None) -> Subject:
-    """The subject that the run was made with, checked to be the same."""
-    source = run.manifest.get("source")
-    if given is None and source is None:
-        raise OptionError(
-            f"the run in {str(run.folder)!r} does not say where its model is, because it was searched from Python; "
-            f"debug it from there, with the same subject."
-        )
-    subject = given if given is not None else load_subject(str(source))
-    subject = subject.with_protected(run.manifest["protected"])
-    if subject.fingerprint() != run.manifest["fingerprint"]:
-        raise OptionError(
-            f"subject {subject.name!r} has changed since the run in {str(run.folder)!r} was made (its schema, table or "
-            f"weights are others); search it again, or restore what it was."
-        )
-    return subject
 
 
 class _Work:
@@ -128,11 +107,7 @@ class _Work:
 
     def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray]:
         self.say("measuring layers")
-        model, evaluator = self.subject.model, self.evaluator
-        assert isinstance(model, HasActivations)  # noqa: S101 - checked by the caller
-        delta, widths = layer_distances(
-            model, self.subject.encoding, evaluator.twins, self.cases, threads=evaluator.threads
-        )
+        delta, widths = layer_distances(self.evaluator, self.cases)
         rho = amplification(delta)
         layers, _ = layer_effects(delta, rho, widths)
         if len(layers) > 2 and max(layers[1:], key=lambda one: one.votes).layer == layers[-1].layer:

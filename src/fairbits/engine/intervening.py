@@ -44,6 +44,17 @@ class Counts(NamedTuple):
     flips: NDArray[np.bool_]
 
 
+class Missing(NamedTuple):
+    """Twins that cannot exist; both are empty where all can.
+
+    ``gaps`` are 0 for those that can and infinity for those that cannot, (tile, twin, person): added to a score they
+    put it behind every class. ``twins`` is how many each person has.
+    """
+
+    gaps: NDArray[np.float32]
+    twins: NDArray[np.float32]
+
+
 class Decision(NamedTuple):
     """How the outputs become a class: those tried first win a tie."""
 
@@ -143,8 +154,10 @@ def count_classes(tile, start, m, epsilon):
 
 
 @merged
-def score_tile(program, tile, near, held, slot, twin, m):
+def score_tile(program, tile, near, held, slot, twin, m, missing, gap):
     """Keep the scores of one twin under one intervention, and count the favourable decisions.
+
+    `gap` is where the gaps of the tile begin.
 
     Gives zero for everybody whose outputs are finite, and NaN for the others.
     """
@@ -167,18 +180,27 @@ def score_tile(program, tile, near, held, slot, twin, m):
             score = div(splat(ONE), odds)
     at = held.sums + slot * PEOPLE
     favourable = if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE))
+    if missing.gaps.size:
+        favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
     store(tile, at, add(load(tile, at), favourable))
     store(tile, held.scores + (slot * m + twin) * PEOPLE, score)
     return trouble
 
 
 @merged
-def write_figures(program, scratch, held, slot, m, ruler, counts, row, people):
-    """Count the classes under one intervention of the block and write the people's figures, from `row` on."""
+def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
+    """Count the classes under one intervention of the block and write the people's figures, from `row` on.
+
+    The people are number `first` on of all.
+    """
     tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.epsilon
     if ruler.grid:
         to_bins(tile, at, m, width, ruler.last)
         width = HALF
+    if missing.gaps.size:
+        for twin in range(m):
+            place = at + twin * PEOPLE
+            store(tile, place, add(load(tile, place), load(missing.gaps, first * m + twin * PEOPLE)))
     if ruler.classes:
         sweep(tile, at, m, width, ruler.terms, scratch, counts, row, people)
     else:
@@ -187,11 +209,12 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people):
             counts.k[row + person] = max(np.int32(tile[program.near + person]), np.int32(1))
     for person in range(people):
         favoured = tile[held.sums + slot * PEOPLE + person]
-        counts.flips[row + person] = ZERO < favoured < np.float32(m)
+        twins = missing.twins[first + person] if missing.gaps.size else np.float32(m)
+        counts.flips[row + person] = ZERO < favoured < twins
 
 
 @compiled
-def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all):
+def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing):
     """Figures of the first `n` people of `codes` under every intervention; they are people `start` on of all.
 
     Gives the row where the first tile begins that has an unusable code or overflows the network, or -1.
@@ -202,7 +225,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     for first in range(0, n, PEOPLE):
         if not start_tile(program, codes, first, tile):
             return start + first
-        people = min(PEOPLE, n - first)
+        people, gap = min(PEOPLE, n - first), (start + first) * m
         for low in range(0, held.neurons.size, held.block):
             high = min(low + held.block, held.neurons.size)
             for do in range(high - low):
@@ -212,12 +235,12 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                 shared_layers(program, tile, twin, held)
                 for do in range(low, high):
                     near = later_layers(program, tile, held, do, weight, bias)
-                    trouble = add(trouble, score_tile(program, tile, near, held, do - low, twin, m))
+                    trouble = add(trouble, score_tile(program, tile, near, held, do - low, twin, m, missing, gap))
             if not harmless(trouble):
                 return start + first
             for do in range(low, high):
                 row = do * people_in_all + start + first
-                write_figures(program, scratch, held, do - low, m, ruler, counts, row, people)
+                write_figures(program, scratch, held, do - low, m, ruler, counts, row, people, missing, start + first)
     return -1
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairbits.domain import Encoding, Twins
 from fairbits.engine.batches import run_batch
 from fairbits.engine.evaluate import Partition
-from fairbits.engine.intervening import Counts, Decision, Held, accuracy_chunk, study_chunk
+from fairbits.engine.intervening import Counts, Decision, Held, Missing, accuracy_chunk, study_chunk
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.partition import ruler_of
 from fairbits.engine.plan import Head, Plan
@@ -54,10 +54,17 @@ def study(
     epsilon: float,
     partition: Partition,
     bits: bool = False,
+    valid: NDArray[np.bool_] | None = None,
     threads: int | None = None,
 ) -> Effects:
-    """k and label flips (with ``bits`` also Q1) of all people under each intervention alone."""
+    """k and label flips (with ``bits`` also Q1) of all people under each intervention alone.
+
+    ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it.
+    """
+    if bits and valid is not None:
+        raise ValueError("Q1 is not counted where some twins cannot exist")
     plan = plan_of(network, encoding, twins)
+    missing = _missing(valid)
     ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR)._replace(classes=bits)
     n = len(people)
     effects = Effects(
@@ -81,7 +88,7 @@ def study(
             size: int = size,
             counts: Counts = counts,
         ) -> int:
-            return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n))
+            return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n, missing))
 
         run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
         effects.k[chosen] = counts.k.reshape(len(chosen), n)
@@ -133,6 +140,18 @@ def accuracies(
         run_batch(plan, codes, run, work=len(chosen) * _work(plan, layer), threads=threads)
         found[chosen] = total / n
     return found
+
+
+def _missing(valid: NDArray[np.bool_] | None) -> Missing:
+    """As the kernel takes it; a tile more than needed, because who is to blame is looked for from any person on."""
+    if valid is None:
+        return Missing(np.empty(0, np.float32), np.empty(0, np.float32))
+    n, m = valid.shape
+    tiles = -(-n // PEOPLE) + 1
+    gaps = np.zeros((tiles * PEOPLE, m), np.float32)
+    gaps[:n][~valid] = np.inf
+    laid = np.ascontiguousarray(gaps.reshape(tiles, PEOPLE, m).transpose(0, 2, 1)).ravel()
+    return Missing(laid, valid.sum(axis=1).astype(np.float32))
 
 
 def _by_layer(network: Network, dos: Sequence[Do]) -> dict[int, NDArray[np.int64]]:

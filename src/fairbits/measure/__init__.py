@@ -1,14 +1,17 @@
 """Scores → classes → bits; label flips; rates and means with intervals."""
 
 from fairbits.measure.bits import DEFAULT_EPSILON, Qid, bits_limit, qid
-from fairbits.measure.evaluate import Evaluator, Progress, default_epsilon
+from fairbits.measure.evaluate import Evaluator, Progress
+from fairbits.measure.holding import Held, hold
 from fairbits.measure.intervals import Estimate, bayes_factor, rate_bound, wilson
 from fairbits.measure.population import Measurement, Person, Stake, measure_table
+from fairbits.measure.subjects import default_epsilon, evaluator_of
 
 __all__ = [
     "DEFAULT_EPSILON",
     "Estimate",
     "Evaluator",
+    "Held",
     "Measurement",
     "Person",
     "Progress",
@@ -17,6 +20,8 @@ __all__ = [
     "bayes_factor",
     "bits_limit",
     "default_epsilon",
+    "evaluator_of",
+    "hold",
     "measure_table",
     "qid",
     "rate_bound",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Table, Twins
+from fairbits.domain import Encoding, Schema, Twins
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import Evaluation, Plan, evaluate, gradients, masked, plan_of, scores, vectors
@@ -28,8 +28,6 @@ Progress = Callable[[int, int], None]
 THRESHOLD = 0.5
 #: A foreign model's probability may leave [0, 1] by so much and still be rounding.
 ROUNDING = 1e-5
-#: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
-REGRESSION_SHARE = 0.025
 #: People handed to the engine between two reports of progress.
 _CHUNK = 8192
 #: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
@@ -71,13 +69,27 @@ class Evaluator:
         self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
         many = len(schema.classes) > 2  # with two classes, one probability says it all
-        self._by_vector = many and schema.scores == "vector"
-        if self._by_vector:
+        #: Whether the probabilities of all classes are compared, and not the favourable one's alone.
+        self.by_vector = many and schema.scores == "vector"
+        if self.by_vector:
             require(model, HasClassScores, 'scores = "vector"')
             if self.partition != "constrained":
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
         knows_classes = many and isinstance(model, HasClassScores)
         self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
+
+    def with_model(self, model: Model) -> Evaluator:
+        """Asks another model about the same people, in the same way."""
+        other = Evaluator(
+            model,
+            self.schema,
+            self.encoding,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threads=self.threads,
+        )
+        other.validity = self.validity  # it knows the real people
+        return other
 
     @property
     def m(self) -> int:
@@ -87,7 +99,7 @@ class Evaluator:
     @property
     def bits_limit(self) -> float:
         """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self._by_vector)
+        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person, (n,) arrays."""
@@ -108,6 +120,11 @@ class Evaluator:
             flat = block.reshape(-1, block.shape[-1])
             result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.m)
         return result
+
+    def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
+        assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
+        return self._class_scores(codes)
 
     @property
     def native(self) -> bool:
@@ -179,7 +196,7 @@ class Evaluator:
         return rows
 
     def _evaluate(self, codes: Codes) -> Evaluation:
-        if self._by_vector:
+        if self.by_vector:
             return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
         if self.validity.about_twins or self._plan is None:
             return self._in_blocks(codes, 1, self._score_figures)
@@ -192,9 +209,8 @@ class Evaluator:
         return Evaluation.concatenate([figures(codes[start : start + people]) for start in starts])
 
     def _vector_figures(self, codes: Codes) -> Evaluation:
-        assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
         return vectors(
-            self._class_scores(codes),
+            self.class_scores(codes),
             self.valid_twins(codes),
             epsilon=self.epsilon,
             favourable=self.schema.favourable_index,
@@ -244,16 +260,3 @@ def _libraries() -> Any:
 def _one_core() -> AbstractContextManager[Any]:
     """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
     return _libraries().limit(limits=1)
-
-
-def default_epsilon(schema: Schema, table: Table) -> float:
-    """0.025 for probabilities; for a regression, 2.5 % of the training target's range between 1 % and 99 %."""
-    if not schema.regression:
-        return DEFAULT_EPSILON
-    labels = table.training().labels
-    if labels is None:
-        raise OptionError("a regression without a target column has no natural tolerance; give epsilon.")
-    low, high = np.quantile(labels, [0.01, 0.99])
-    if not high > low:
-        raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")
-    return float(REGRESSION_SHARE * (high - low))

@@ -5,7 +5,7 @@ from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.loading import load_model, load_with_encoding, read_model
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.original import save_as_original
+from fairbits.models.original import ending_of, save_as_original
 from fairbits.models.protocols import (
     CanSave,
     Do,
@@ -31,6 +31,7 @@ __all__ = [
     "Model",
     "ModelOptions",
     "Network",
+    "ending_of",
     "fit_to_schema",
     "load_model",
     "load_with_encoding",

@@ -27,7 +27,8 @@ _DECAY_1, _DECAY_2, _TINY = 0.9, 0.999, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """How long and how hard to train. ``consistency`` weighs the squared difference of the scores of a pair.
+    """How long and how hard to train. ``consistency`` weighs the squared difference of the scores of a pair, and with
+    ``whole`` that of the probabilities of all classes.
 
     The learning rate falls to zero over the updates. ``seconds`` ends the training early; the result then depends on
     the machine, so nothing is said by default.
@@ -37,6 +38,7 @@ class Fitting:
     batch: int = 256
     learning_rate: float = 1e-3
     consistency: float = 0.0
+    whole: bool = False
     seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -79,7 +81,8 @@ def refit(
             loss = learner.slopes(scaled[mine], wanted[mine])
             if pairs is not None and fitting.consistency:
                 one, other = pairs(rng, fitting.batch // 2 or 1)
-                loss.add(learner.pair_slopes(scaling(one), scaling(other)), fitting.consistency)
+                apart = learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole)
+                loss.add(apart, fitting.consistency)
             loss.weights[0][kept] = 0
             learner.step(loss, rate)
     return scaling.folded(learner.network())
@@ -149,10 +152,16 @@ class Learner:
         slope[own] -= 1
         return self._backward(rows, befores, afters, slope, float(-logs[own].mean()))
 
-    def pair_slopes(self, one: Floats, other: Floats) -> Slopes:
-        """The squared difference between the scores of pairs."""
+    def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
+        """The squared difference between the scores of pairs, or between ``whole`` vectors of probabilities."""
         rows = np.concatenate([one, other])
         befores, afters = self._forward(rows)
+        if whole and self._origin.head == "softmax":
+            masses = special.softmax(afters[-1], axis=1)
+            apart = masses[: len(one)] - masses[len(one) :]
+            both = np.concatenate([apart, -apart])
+            slope = 4 * masses * (both - (both * masses).sum(axis=1, keepdims=True))
+            return self._backward(rows, befores, afters, slope, float(np.mean((apart**2).sum(axis=1))))
         scores, tilt = self._scores(afters[-1])
         difference = scores[: len(one)] - scores[len(one) :]
         # Twice the mean over the rows of both halves: each pair counts once.

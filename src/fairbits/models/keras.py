@@ -82,15 +82,21 @@ def chain_of_keras(model: Any) -> Chain:
     return chain
 
 
-def rewrite_keras(network: Network, original: str | Path, path: str | Path) -> None:
-    """The original model with the network's weights."""
-    model = read_keras(original)
+def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
+    """The original model, from a file or a copy of one in memory, with the network's weights."""
+    model = read_keras(original) if isinstance(original, str | Path) else _copy(original)
     chain = chain_of_keras(model)
     chain.network()
     variables = {variable.path: variable for variable in model.weights}
     for name, array in chain.parameters(network).items():
         variables[name].assign(array.reshape(variables[name].shape).astype(np.float32))
     model.save(str(path))
+
+
+def _copy(model: Any) -> Any:
+    twin = import_keras("copying Keras models").models.clone_model(model)
+    twin.set_weights(model.get_weights())
+    return twin
 
 
 class _AsModule:

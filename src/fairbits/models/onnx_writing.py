@@ -59,6 +59,11 @@ def _activation_node(helper: Any, activation: Activation, source: str, result: s
     return helper.make_node(_OPERATIONS[activation.name], [source], [result], **alpha)
 
 
+def has_encoders(path: str | Path) -> bool:
+    """Whether a graph takes a table as people have it, and encodes it itself."""
+    return bool(GraphReader(named(path)).stem)
+
+
 def rewrite_onnx(network: Network, original: str | Path, path: str | Path) -> None:
     """The original graph with the network's weights: same shape, same encoders, other numbers."""
     onnx = import_onnx()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from fairbits.errors import OptionError, choose_from
@@ -73,6 +73,16 @@ class ModelOptions:
                 isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9
             ):
                 raise OptionError(f"the model's {name} is {value!r}; it must be a number larger than 0.")
+
+    def section(self) -> dict[str, Any]:
+        """What a subject file would say under [model]: whatever is not as by default, except trust."""
+        said: dict[str, Any] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            usual = entry.default if entry.default is not MISSING else {}
+            if value != usual and entry.name not in {"trust_pickle", "favourable"}:
+                said[entry.name] = list(value) if isinstance(value, tuple) else value
+        return said
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:

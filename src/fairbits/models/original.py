@@ -9,13 +9,23 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import ModelError
+from fairbits.models.callables import is_reference, named_model
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
 
 
+def ending_of(original: Any) -> str:
+    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework."""
+    found = _settled(original)
+    if isinstance(found, Path):
+        return found.suffix.lower()
+    framework = _framework_of(found)
+    return {"fairbits": ".npz", "keras": ".keras", "torch": ".pt2"}.get(framework, ".skops")
+
+
 def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
-    """Write ``network`` as ``original`` (a path or an object) would be, at ``path``.
+    """Write ``network`` as ``original`` (a path, a reference to code, or an object) would be, at ``path``.
 
     An ONNX graph keeps its nodes and gets new initialisers; where a layer has none of its own, our own export of the
     network is written instead. The file appears whole or not at all.
@@ -25,15 +35,31 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
     # The ending stays last: frameworks go by it.
     partial = target.with_name(f".part-{target.name}")
     try:
-        if isinstance(original, str | Path):
-            _from_file(network, Path(original), partial, options)
+        found = _settled(original)
+        if isinstance(found, Path):
+            _from_file(network, found, partial, options)
         else:
-            _from_object(network, original, partial)
+            _from_object(network, found, partial)
         partial.replace(target)
     except OSError as error:
         raise ModelError(f"the model cannot be written to {str(target)!r}: {error.strerror or error}.") from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _settled(original: Any) -> Any:
+    """A path as a path, a reference as what it names, anything else as it is."""
+    if isinstance(original, str) and is_reference(original) and not Path(original).exists():
+        return named_model(original)
+    return Path(original) if isinstance(original, str) else original
+
+
+def _framework_of(model: Any) -> str:
+    """Ours where nothing else is known: a network alone, or one whose origin nobody remembers."""
+    homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
+    if model is None or "fairbits" in homes:
+        return "fairbits"
+    return next((name for name in ("keras", "torch") if name in homes), "sklearn")
 
 
 def _from_file(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
@@ -53,9 +79,9 @@ def _from_file(network: Network, original: Path, path: Path, options: ModelOptio
 
         rewrite_pt2(network, original, path)
     elif suffix in {".pt", ".pth"}:
-        from fairbits.models.torch_files import module_of, rewrite_module
+        from fairbits.models.torch_files import rewrite_weights
 
-        rewrite_module(network, module_of(original, options), path)
+        rewrite_weights(network, original, path, options)
     elif suffix == ".keras":
         from fairbits.models.keras import rewrite_keras
 
@@ -65,12 +91,14 @@ def _from_file(network: Network, original: Path, path: Path, options: ModelOptio
 
 
 def _from_object(network: Network, original: Any, path: Path) -> None:
-    homes = {home.__module__.partition(".")[0] for home in type(original).__mro__}
-    if isinstance(original, Network):
+    framework = _framework_of(original)
+    if framework == "fairbits":
         network.save(path)
-    elif "keras" in homes:
-        raise ModelError("save the Keras model as a .keras file first and name that as the original.")
-    elif "torch" in homes:
+    elif framework == "keras":
+        from fairbits.models.keras import rewrite_keras
+
+        rewrite_keras(network, original, path)
+    elif framework == "torch":
         from fairbits.models.torch_files import rewrite_module
 
         rewrite_module(network, original, path)
@@ -80,11 +108,13 @@ def _from_object(network: Network, original: Any, path: Path) -> None:
 
 
 def _onnx(network: Network, original: Path, path: Path) -> None:
-    from fairbits.models.onnx_writing import rewrite_onnx, write_onnx
+    from fairbits.models.onnx_writing import has_encoders, rewrite_onnx, write_onnx
 
     try:
         rewrite_onnx(network, original, path)
     except ModelError:
+        if has_encoders(original):  # our own graph would begin behind them
+            raise
         write_onnx(network, path)
 
 

@@ -92,15 +92,21 @@ def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
     archive.write(path, chain.parameters(network))
 
 
+def rewrite_weights(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
+    """The original file with the network's weights: a state dict, or a whole module where it held one."""
+    torch = import_torch("writing PyTorch files")
+    held = _load(torch, original, options)
+    if isinstance(held, torch.nn.Module):
+        held.load_state_dict(_changed_state(network, held))
+        torch.save(held, path)
+    else:
+        rewrite_module(network, module_of(original, options), path)
+
+
 def rewrite_module(network: Network, module: Any, path: Path) -> None:
     """A module's state dict (or its export) with the network's weights; the module itself stays as it is."""
     torch = import_torch("writing PyTorch files")
-    chain = chain_of_module(module.eval())
-    chain.network()
-    changed = chain.parameters(network)
-    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
-    for name, array in changed.items():
-        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
+    state = _changed_state(network, module)
     if path.suffix in {".pt", ".pth"}:
         torch.save(state, path)
         return
@@ -109,6 +115,16 @@ def rewrite_module(network: Network, module: Any, path: Path) -> None:
     twin = copy.deepcopy(module)
     twin.load_state_dict(state)
     write_module(twin, network.inputs, path)
+
+
+def _changed_state(network: Network, module: Any) -> dict[str, Any]:
+    torch = import_torch("writing PyTorch files")
+    chain = chain_of_module(module.eval())
+    chain.network()
+    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+    for name, array in chain.parameters(network).items():
+        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
+    return state
 
 
 def _load(torch: Any, path: Path, options: ModelOptions) -> Any:

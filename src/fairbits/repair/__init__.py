@@ -4,7 +4,6 @@ from fairbits.repair.blinding import blinded, shrunk
 from fairbits.repair.groups import group_figures
 from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, GroupRate, Repair, RepairResult
 from fairbits.repair.repairing import repair_run
-from fairbits.repair.subject import subject_of
 
 __all__ = [
     "Attack",
@@ -18,5 +17,4 @@ __all__ = [
     "group_figures",
     "repair_run",
     "shrunk",
-    "subject_of",
 ]

@@ -16,10 +16,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.models import Network
 
-WARNING = (
-    "Blinding ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay. "
-    "See the group figures."
-)
+WARNING = "Blinding ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay."
 
 
 def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:

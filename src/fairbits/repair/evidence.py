@@ -49,10 +49,8 @@ def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
     plan = Half(pool[:PLAN_CASES], *plan_rows)
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
     if len(held_out.rows) < FEW_ROWS:
-        notes.append(
-            f"only {len(held_out.rows)} rows are held out, so one of them moves accuracy by "
-            f"{1 / len(held_out.rows):.1%}: differences of a few points may be chance."
-        )
+        one = "" if subject.schema.regression else f", so one of them moves accuracy by {1 / len(held_out.rows):.1%}"
+        notes.append(f"only {len(held_out.rows)} rows are held out{one}: differences of a few points may be chance.")
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     return Halves(plan, held_out, pool, Evidence(*sizes, unseen, tuple(notes)))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain.attribute import Codes, nearest
 from fairbits.repair.records import GroupFigures, GroupRate
 
 #: A rate over fewer people than this says little, and is left out.
@@ -33,12 +33,12 @@ def _subsets(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> GroupFigures:
     attributes = [schema.attributes[i] for i in columns]
-    values, member = np.unique(rows[:, list(columns)], axis=0, return_inverse=True)
+    values, member = np.unique(_as_twins(schema, columns, rows), axis=0, return_inverse=True)
     member = member.reshape(-1)
     groups, small = [], []
     for number, value in enumerate(values):
         here = member == number
-        name = ", ".join(a.read(code) for a, code in zip(attributes, value, strict=True))
+        name = ", ".join(a.read_twin(code) for a, code in zip(attributes, value, strict=True))
         if here.sum() < FEWEST_PEOPLE:
             small.append(name)
         else:
@@ -53,6 +53,12 @@ def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Fl
         equal_opportunity=odds[0],
         average_odds=sum(known) / 2 if len(known) == 2 else None,
     )
+
+
+def _as_twins(schema: Schema, columns: tuple[int, ...], rows: Codes) -> Codes:
+    """The protected values of the rows; where twins stand for ranges of them, the range is the group."""
+    found = [schema.attributes[i].twin_values() for i in columns]
+    return np.column_stack([v[nearest(v, rows[:, i])] for i, v in zip(columns, found, strict=True)])
 
 
 def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:

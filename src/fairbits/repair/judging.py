@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from fairbits.data import Subject
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
-from fairbits.measure import Evaluator
+from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
@@ -23,7 +24,7 @@ BALANCED_FACTOR = 2.0
 ROWS_MEASURED = 3_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Setting:
     """What stays the same whatever the network: the subject, and how its twins are told apart."""
 
@@ -32,17 +33,14 @@ class Setting:
     partition: str
     threads: int | None = None
 
+    @cached_property
+    def own(self) -> Evaluator:
+        """Asks the subject's own network about people and their twins."""
+        return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
+
     def evaluator(self, network: Network) -> Evaluator:
-        """Asks a network about people and their twins."""
-        return Evaluator(
-            network,
-            self.subject.schema,
-            self.subject.encoding,
-            epsilon=self.epsilon,
-            partition=self.partition,
-            threads=self.threads,
-            rows=self.subject.table.codes,
-        )
+        """Asks another network the same."""
+        return self.own.with_model(network)
 
 
 def judge(network: Network, half: Half, setting: Setting) -> Figures:

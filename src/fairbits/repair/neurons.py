@@ -1,7 +1,6 @@
 """Sets of neurons to hold: one at a time forward, useless ones dropped again, values refined at the end.
 
-Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then. It
-knows neither rules about twins nor vectors of scores: they count when the sets are judged, not while they are sought.
+Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Twins
-from fairbits.engine import accuracies, study
+from fairbits.engine import accuracies
+from fairbits.measure import hold
 from fairbits.models import Do, Network
 from fairbits.repair.candidates import around, candidates, is_off
 from fairbits.repair.evidence import Half
@@ -54,8 +53,7 @@ class Bench:
         self.network = network
         self.setting = setting
         self.encoding = setting.subject.encoding
-        self.twins = Twins(setting.subject.schema)
-        count = int(np.clip(TWINS_LOOKED_AT // self.twins.m, FEWEST_CASES, MOST_CASES))
+        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, FEWEST_CASES, MOST_CASES))
         self.cases = plan.cases[:count]
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
@@ -76,22 +74,12 @@ class Bench:
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
         """Mean k and accuracy of each further intervention on top of those that are held."""
         network = self.network.with_interventions(held)
-        setting = self.setting
-        found = study(
-            network,
-            self.encoding,
-            self.twins,
-            self.cases,
-            dos,
-            epsilon=setting.epsilon,
-            partition=setting.partition,  # type: ignore[arg-type]  # checked by the evaluator
-            threads=setting.threads,
-        )
+        found = hold(self.setting.evaluator(network), self.cases, dos)
         if network.head == "linear":
             exact = np.array([accuracy_of(network.with_interventions([d]), self.inputs, self.labels) for d in dos])
             return found.k_mean, exact
         recalls = [
-            accuracies(network, self.encoding, self.rows[here], self.labels[here], dos, threads=setting.threads)
+            accuracies(network, self.encoding, self.rows[here], self.labels[here], dos, threads=self.setting.threads)
             for here in self._members
         ]
         return found.k_mean, self._standing(np.array(recalls))
@@ -112,7 +100,8 @@ class Bench:
 def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str, HeldSet]:
     """The paper's two repairs: the best neuron to switch off, and the best to hold on, at no less than this accuracy.
 
-    ``layer`` keeps to the suspect layer. A repair that would not lower mean k is left out.
+    Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
+    to the suspect layer. A repair that would not lower mean k is left out.
     """
     tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
     if not tried:
@@ -121,10 +110,12 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
     off = np.array([is_off(do) for do in tried])
     found: dict[str, HeldSet] = {}
     for name, kind in (("deactivate", off), ("activate", ~off)):
-        allowed = np.flatnonzero(kind & (exact >= floor) & (ks < bench.start.k))
-        if len(allowed):
-            best = allowed[np.argmin(ks[allowed])]
-            found[name] = HeldSet((tried[best],), float(ks[best]), float(exact[best]))
+        useful = np.flatnonzero(kind & (ks < bench.start.k))
+        if len(useful) == 0:
+            continue
+        allowed = useful[exact[useful] >= floor]
+        best = allowed[np.argmin(ks[allowed])] if len(allowed) else useful[np.argmax(exact[useful])]
+        found[name] = HeldSet((tried[best],), float(ks[best]), float(exact[best]))
     return found
 
 

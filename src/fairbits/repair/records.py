@@ -39,7 +39,7 @@ class Attacked:
     evaluations: int
     cases: int
     id_cases: int
-    id_rate: float
+    id_rate: float | None  # None for a regression
     k_mean: float
     k_max: int
     q_inf_mean: float
@@ -123,7 +123,8 @@ class RepairResult:
     groups_after: tuple[GroupFigures, ...]
     attack_before: Attacked | None
     attack_after: Attacked | None
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # the model, in the format that it came in first
+    subject_file: Path | None = None  # about the first of them, as every command takes it
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Repair:

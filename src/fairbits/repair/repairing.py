@@ -19,13 +19,17 @@ from fairbits.repair.groups import group_figures
 from fairbits.repair.judging import Setting, cost, front, judge
 from fairbits.repair.proposing import Planner, Proposal, Watch
 from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
-from fairbits.repair.subject import format_of, network_of, subject_of
+from fairbits.repair.subject import network_of
 from fairbits.repair.writing import write
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
 _SLACK = 1e-9
+#: A repair that lowers mean k by a smaller share than this is hardly one.
+LITTLE = 0.05
+#: Held-out rows, and as many cases, whose scores written files must give back.
+COMPARED = 5_000
 
 
 def repair_run(
@@ -36,6 +40,7 @@ def repair_run(
     retrain: bool = True,
     attack: Attack | None = None,
     subject: Subject | None = None,
+    trust_pickle: bool = False,
     seed: int = 0,
     threads: int | None = None,
     watch: Watch | None = None,
@@ -44,12 +49,12 @@ def repair_run(
 
     The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
     accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it.
-    ``attack`` runs a fresh search against a network.
+    ``attack`` runs a fresh search against a network. ``trust_pickle`` lets the model's file run code.
     """
     _check_options(max_accuracy_loss, seed)
     opened = run if isinstance(run, Run) else Run.open(run)
     watch = watch or _silent
-    about = subject_of(opened, subject)
+    about = subject_of(opened, subject, trust_pickle=trust_pickle)
     network = network_of(about)
     setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
@@ -68,8 +73,8 @@ def repair_run(
     attacked = _attacked(attack, network, chosen.network, watch)
     groups = [_groups(model, halves.held_out, about) for model in (network, chosen.network)]
     watch("writing and checking the repaired network")
-    inputs = about.encoding.encode(halves.held_out.rows)
-    files, warnings = export(chosen.network, opened.folder, format_of(about), inputs)
+    people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+    written = export(chosen.network, about, opened.folder, people)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -85,8 +90,9 @@ def repair_run(
         groups_after=groups[1],
         attack_before=attacked[0],
         attack_after=attacked[1],
-        files=files,
-        warnings=(*warnings, *_cautions(chosen, before, max_accuracy_loss)),
+        files=written.files,
+        subject_file=written.subject_file,
+        warnings=(*written.warnings, *_cautions(chosen, before, max_accuracy_loss)),
     )
     write(result, opened.folder)
     return result
@@ -140,11 +146,17 @@ def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str |
 
 def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
     """What the held-out half says against the choice."""
-    found = [] if chosen.shrink == 0 else [WARNING]
+    decides = before[0].balanced_accuracy is not None
+    found = [] if chosen.shrink == 0 else [f"{WARNING} See the group figures." if decides else WARNING]
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
         found.append(
             f"on held-out rows the chosen repair loses {lost:.1%} accuracy, more than the {budget:.1%} allowed."
+        )
+    if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
+        found.append(
+            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within an accuracy "
+            f"loss of {budget:g}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
         )
     if chosen.held_out.k_mean >= before[1].k_mean:
         found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Twins
 from fairbits.domain.attribute import Codes
+from fairbits.measure import Evaluator
 from fairbits.models import Network
-from fairbits.models.fitting import Fitting, Pairs, refit
+from fairbits.models.fitting import Fitting, refit
 from fairbits.repair.blinding import protected_inputs
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judging import Setting
@@ -36,14 +36,15 @@ class Retrainer:
 
     def __init__(self, network: Network, halves: Halves, setting: Setting, rng: np.random.Generator):
         schema, self._encoding = setting.subject.schema, setting.subject.encoding
-        self._twins = Twins(schema)
+        self._evaluator = setting.own
         self._protected = protected_inputs(schema, self._encoding)
         cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.plan.rows)))]
         self._rows, self._labels = self._encoding.encode(halves.plan.rows), halves.plan.labels
         self._cases = self._encoding.encode(self._as_anybody(cases, rng))
-        self._opinions = majority_labels(network, self._encoding, self._twins, cases)
+        self._opinions = majority_labels(network, self._evaluator, cases)
         self._values = self._encoded_twins(halves.plan.rows[0])
-        self._paired = (self._rows, self._encoding.encode(halves.pool[:PAIRED_CASES]))
+        self._paired = (halves.plan.rows, halves.pool[:PAIRED_CASES])
+        self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
         self._share = favourable_share(network, self._rows)
 
     def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
@@ -54,7 +55,7 @@ class Retrainer:
 
     def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
         """The network, trained further on rows, while differences between twins are penalised."""
-        fitting = Fitting(UPDATES, consistency=weight)
+        fitting = Fitting(UPDATES, consistency=weight, whole=self._evaluator.by_vector)
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
         return recentred(trained, self._rows, self._share)
 
@@ -64,40 +65,50 @@ class Retrainer:
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
         return recentred(trained, self._rows, self._share)
 
-    @property
-    def _pairs(self) -> Pairs:
-        rows, found = self._paired
-
-        def draw(rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
-            half = count // 2
-            one = np.concatenate([_some(rows, half, rng), _some(found, count - half, rng)])
-            other = one.copy()
-            for side in (one, other):
-                side[:, self._protected] = self._values[rng.integers(0, self._twins.m, count)]
-            return one, other
-
-        return draw
+    def _pairs(self, rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
+        """Two twins of one person each, half of them rows of the table and half of them found cases."""
+        half = count // 2
+        drawn = [
+            rng.integers(0, len(group), size) for group, size in zip(self._paired, (half, count - half), strict=True)
+        ]
+        one = np.concatenate([inputs[mine] for inputs, mine in zip(self._paired_inputs, drawn, strict=True)])
+        people = np.concatenate([codes[mine] for codes, mine in zip(self._paired, drawn, strict=True)])
+        other = one.copy()
+        for side in (one, other):
+            side[:, self._protected] = self._values[self._random_twins(people, rng)]
+        return one, other
 
     def _as_anybody(self, people: Codes, rng: np.random.Generator) -> Codes:
         """The people, each under protected values drawn at random."""
         rows = people.copy()
-        rows[:, self._twins.columns] = self._twins.values[rng.integers(0, self._twins.m, len(rows))]
+        twins = self._evaluator.twins
+        rows[:, twins.columns] = twins.values[self._random_twins(people, rng)]
         return rows
+
+    def _random_twins(self, people: Codes, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """One twin of each person, of those that can exist."""
+        valid = self._evaluator.valid_twins(people)
+        if valid is None:
+            return rng.integers(0, self._evaluator.m, len(people))
+        return np.argmax(valid * (1 - rng.random(valid.shape)), axis=1)
 
     def _encoded_twins(self, person: Codes) -> Inputs:
         """The protected inputs of every twin, (m, protected inputs)."""
-        return self._encoding.encode_twins(person[None, :], self._twins)[0][:, self._protected]
+        return self._encoding.encode_twins(person[None, :], self._evaluator.twins)[0][:, self._protected]
 
 
-def majority_labels(network: Network, encoding: Encoding, twins: Twins, people: Codes) -> npt.NDArray[np.float64]:
+def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> npt.NDArray[np.float64]:
     """What most twins of each person get: a class (the lower one at a tie), or the median value."""
     found = np.empty(len(people))
-    for rows, block in twins.blocks(people):
-        inputs = encoding.encode(block.reshape(-1, block.shape[-1]))
+    m = evaluator.m
+    for rows, block in evaluator.twins.blocks(people):
+        inputs = evaluator.encoding.encode(block.reshape(-1, block.shape[-1]))
+        valid = evaluator.valid_twins(people[rows])
+        there = np.ones((len(block), m), np.bool_) if valid is None else valid
         if network.head == "linear":
-            found[rows] = np.median(network.scores(inputs).reshape(-1, twins.m), axis=1)
+            found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue
-        labels = network.labels(inputs).reshape(-1, twins.m)
+        labels = np.where(there, network.labels(inputs).reshape(-1, m), -1)
         votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
         found[rows] = votes.argmax(axis=1)
     return found
@@ -119,7 +130,3 @@ def recentred(network: Network, inputs: Inputs, share: float | None) -> Network:
     bias = network.biases[-1].copy()
     bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
     return replace(network, biases=(*network.biases[:-1], bias))
-
-
-def _some(rows: Inputs, count: int, rng: np.random.Generator) -> Inputs:
-    return rows[rng.integers(0, len(rows), count)]

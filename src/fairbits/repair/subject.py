@@ -1,48 +1,66 @@
-"""The subject that a run was about, loaded again and checked: a repair must not mend another model."""
+"""The network in a subject, to be repaired; and the subject file that speaks about the repaired one."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
-from fairbits.data import Subject, load_subject
+import tomlkit
+
+from fairbits.data import Subject
+from fairbits.data.exporting import document_of_subject, encoding_word
 from fairbits.domain.toml import read_document, section_of
-from fairbits.errors import CapabilityError, OptionError
-from fairbits.models import Network
-from fairbits.store import Run
+from fairbits.errors import CapabilityError
+from fairbits.models import HasActivations, Network
 
-
-def subject_of(run: Run, given: Subject | None = None) -> Subject:
-    """The subject of a run, with the attributes protected that the run protected."""
-    source = run.manifest.get("source")
-    if given is None and source is None:
-        raise OptionError(
-            f"the run in {str(run.folder)!r} does not say where its model is, because it was started from Python; "
-            f"hand over the subject."
-        )
-    subject = (given or load_subject(str(source))).with_protected(run.manifest["protected"])
-    found, wanted = subject.fingerprint(), run.manifest["fingerprint"]
-    if found != wanted:
-        raise OptionError(
-            f"the model, table or schema of {subject.name!r} changed since the run in {str(run.folder)!r} "
-            f"(fingerprint {found}, was {wanted}); search again, or restore what it was."
-        )
-    return subject
+#: The table of a subject that has none in a file of its own.
+TABLE = "repaired_table.parquet"
 
 
 def network_of(subject: Subject) -> Network:
     """The network to be repaired, or what can be done instead."""
     if isinstance(subject.model, Network):
         return subject.model
+    kind = type(subject.model).__name__
+    if isinstance(subject.model, HasActivations):
+        raise CapabilityError(
+            f"repair changes the weights of chains of dense layers, and this {kind!r} is none: its path branches, or "
+            f"it has other layers; debug and cases say what to mend, and its own training is the place for it."
+        )
     raise CapabilityError(
-        f"repair changes weights, which {type(subject.model).__name__!r} does not show; measure, search and cases work "
-        f"for it, and holding the protected inputs constant before it is asked ends their direct use."
+        f"repair changes weights, which {kind!r} does not show; measure, search and cases work for it, and holding the "
+        f"protected inputs constant before it is asked ends their direct use."
     )
 
 
-def format_of(subject: Subject) -> str:
-    """The ending of the model file that a subject came with; built-in networks are .npz."""
-    if subject.source is None or not Path(subject.source).is_file():
-        return ".npz"
-    path = section_of(read_document(Path(subject.source)), "model").get("path")
-    ending = Path(str(path)).suffix.lower()
-    return ending if ending in (".npz", ".onnx") else ".npz"
+def has_table_file(subject: Subject) -> bool:
+    """Whether the subject came from a subject file, which names its table."""
+    return subject.source is not None and Path(subject.source).is_file()
+
+
+def subject_text(subject: Subject, model: str, folder: Path) -> str:
+    """A subject file in ``folder`` about the model file beside it and the subject's own table."""
+    about: dict[str, Any] = {"path": model}
+    table: dict[str, Any] = {"path": TABLE}
+    if has_table_file(subject):
+        source = Path(str(subject.source))
+        document = read_document(source)
+        stated = section_of(document, "table")
+        table = {"path": _relative(source.parent / str(stated["path"]), folder)}
+        if "delimiter" in stated:
+            table["delimiter"] = str(stated["delimiter"])
+        word = section_of(document, "model").get("encoding")
+    else:
+        word = encoding_word(subject)
+    if word is not None:
+        about["encoding"] = str(word)
+    return tomlkit.dumps(document_of_subject(subject, {**about, **subject.options.section()}, table))
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Seen from the folder, so that both can be moved together; on another drive, as it is."""
+    try:
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    except ValueError:
+        return path.resolve().as_posix()

@@ -7,23 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
-from fairbits.measure import Evaluator, Progress
+from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import Network
-from fairbits.repair import subject_of
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
 from fairbits.report.stages import debugged_of, repaired_of
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 
 
 def compute_report(
-    run: Run, *, subject: Subject | None = None, threads: int | None = None, progress: Progress | None = None
+    run: Run,
+    *,
+    subject: Subject | None = None,
+    trust_pickle: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject)
-    evaluator = evaluator_of(run, about, threads)
+    about = subject_of(run, subject, trust_pickle=trust_pickle)
+    evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:
         document = measuring.measure_rows(evaluator, about, run.manifest["seed"], progress=progress)
@@ -53,18 +57,10 @@ def compute_report(
     )
 
 
-def evaluator_of(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
+def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
     """Asks the subject's model as the run did."""
     manifest = run.manifest
-    return Evaluator(
-        subject.model,
-        subject.schema,
-        subject.encoding,
-        epsilon=manifest["epsilon"],
-        partition=manifest["partition"],
-        threads=threads,
-        rows=subject.table.codes,
-    )
+    return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
 
 
 def _about(subject: Subject, evaluator: Evaluator) -> About:

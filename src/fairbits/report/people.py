@@ -94,7 +94,9 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
 def _classes(
     scores: npt.NDArray[np.float32], there: npt.NDArray[np.bool_], k: int, evaluator: Evaluator
 ) -> tuple[int, ...]:
-    """The class of every twin that can exist. Where whole vectors are compared, one score does not say it."""
+    """The class of every twin that can exist; where whole vectors are compared, only if one score says it."""
+    if evaluator.by_vector and k not in (1, there.sum()):
+        return ()
     members = np.full(len(scores), -1)
     members[there] = assign(scores[None, there], evaluator.epsilon, check_partition(evaluator.partition))[0]
     return tuple(members.tolist()) if members.max() + 1 == k else ()

@@ -13,15 +13,15 @@ import numpy as np
 
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
-from fairbits.repair import RepairResult, subject_of
+from fairbits.repair import RepairResult
 from fairbits.report import anatomy, charts, portraits
-from fairbits.report.computing import evaluator_of
+from fairbits.report.computing import evaluator_of_run
 from fairbits.report.drawing import Picture
 from fairbits.report.people import axes_of, portrait_of
 from fairbits.report.record import Axes, Debugged, Portrait, Repaired
 from fairbits.report.searching import searched_of, summary_of_run
 from fairbits.report.stages import debugged_of, repaired_of
-from fairbits.store import Case, Run
+from fairbits.store import Case, Run, subject_of
 
 if TYPE_CHECKING:
     from fairbits.domain.attribute import Codes
@@ -101,7 +101,7 @@ def _evaluator(source: Source) -> Evaluator:
 def _of_run(folder: str) -> Evaluator:
     """Loading a subject takes longer than a picture: it is done once a run."""
     run = Run.open(folder)
-    return evaluator_of(run, subject_of(run))
+    return evaluator_of_run(run, subject_of(run))
 
 
 def _codes(case: Any, evaluator: Evaluator) -> Codes:

@@ -19,7 +19,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.engine.crew import thread_count
 from fairbits.errors import OptionError
-from fairbits.measure import Evaluator, default_epsilon
+from fairbits.measure import evaluator_of
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -64,19 +64,10 @@ def search_subject(
     clock: Clock = time.perf_counter,
 ) -> Run:
     """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
-    epsilon = default_epsilon(subject.schema, subject.table) if settings.epsilon is None else settings.epsilon
-    evaluator = Evaluator(
-        subject.model,
-        subject.schema,
-        subject.encoding,
-        epsilon=epsilon,
-        partition=settings.partition,
-        threads=settings.threads,
-        rows=subject.table.codes,
-    )
+    evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     strategy = make_strategy(settings.strategy, settings.options, problem)
-    manifest = _manifest(subject, settings, epsilon)
+    manifest = _manifest(subject, settings, evaluator.epsilon)
     place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:

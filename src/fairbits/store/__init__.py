@@ -2,6 +2,7 @@
 
 from fairbits.store.records import Case
 from fairbits.store.run import Run
+from fairbits.store.subjects import subject_of
 from fairbits.store.writer import RunWriter
 
-__all__ = ["Case", "Run", "RunWriter"]
+__all__ = ["Case", "Run", "RunWriter", "subject_of"]

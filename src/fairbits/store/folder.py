@@ -13,7 +13,7 @@ from fairbits.store.files import TEMPORARY
 RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
 _OWN = re.compile(
     r"(run|summary|checkpoint|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
-    r"|repaired\.\w+|report\.(html|md)"
+    r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
 )
 _OWN_PART = re.compile(parts.PART.pattern + rf"({re.escape(parts.SET_ASIDE)})?")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
@@ -41,7 +41,7 @@ class Run:
         self._parts, self.damaged = parts.find_parts(folder, self.layout)
 
     @classmethod
-    def open(cls, folder: str | Path) -> Run:
+    def open(cls, folder: str | Path) -> Self:
         """The run in a folder."""
         place = Path(folder)
         return cls(place, manifests.read_record(place))

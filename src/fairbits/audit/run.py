@@ -1,0 +1,112 @@
+"""A run together with the subject that it is about, so that what follows a search can be asked of the run itself."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from fairbits.data import Subject
+from fairbits.store import Run, subject_of
+
+if TYPE_CHECKING:
+    from fairbits.debug import DebugResult
+    from fairbits.repair import RepairResult
+    from fairbits.search import Budget
+
+#: How long a fresh search attacks a network before and after its repair.
+ATTACK = "3s"
+
+
+class AuditRun(Run):
+    """A :class:`~fairbits.store.Run` whose model is at hand: ``debug()``, ``repair()`` and ``report()``.
+
+    Whatever takes a run takes this one too. The subject is loaded when it is first needed; one that has changed since
+    the search is refused.
+    """
+
+    _given: Subject | None = None
+    _trusted: bool = False
+
+    @classmethod
+    def open(cls, folder: str | Path, *, subject: Subject | None = None, trust_pickle: bool = False) -> Self:
+        """The run in a folder. ``subject`` is needed only where neither a name nor a file says what it was."""
+        run = super().open(folder)
+        run._given, run._trusted = subject, trust_pickle
+        return run
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The model, table and schema that the run is about, checked to be the same."""
+        return subject_of(self, self._given, trust_pickle=self._trusted)
+
+    def debug(
+        self,
+        *,
+        samples: int = 1000,
+        all_layers: bool = False,
+        inside: bool = True,
+        retrain: bool = False,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> DebugResult:
+        """Which layers, neurons and attributes the bits of the cases come from; written beside them.
+
+        ``inside=False`` leaves out layers and neurons, which a black box cannot show; ``retrain`` trains the same
+        shape from another seed, and without the protected columns.
+        """
+        from fairbits.debug import debug_run
+
+        return debug_run(
+            self,
+            subject=self.subject,
+            samples=samples,
+            all_layers=all_layers,
+            inside=inside,
+            retrain=retrain,
+            seed=seed,
+            threads=threads,
+        )
+
+    def repair(
+        self,
+        *,
+        max_accuracy_loss: float = 0.02,
+        choose: str | None = None,
+        retrain: bool = True,
+        attack_budget: Budget | str | None = ATTACK,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> RepairResult:
+        """Repair the network by what the search found; figures and the repaired model are written beside the cases.
+
+        Of all repairs within the accuracy budget the one with the lowest mean k is taken, or the one that ``choose``
+        names. A fresh search of ``attack_budget`` attacks the network before and after; None leaves that out.
+        """
+        from fairbits.audit.repairing import repair
+
+        return repair(
+            self,
+            subject=self.subject,
+            max_accuracy_loss=max_accuracy_loss,
+            choose=choose,
+            retrain=retrain,
+            attack_budget=attack_budget,
+            seed=seed,
+            threads=threads,
+        )
+
+    def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:
+        """Write report.html, report.md and summary.json, into the run's own folder by default."""
+        from fairbits.report import compute_report, write_report
+
+        data = compute_report(self, subject=self.subject, threads=threads)
+        return write_report(data, self.folder if out is None else Path(out))
+
+
+def open_run(folder: str | Path, *, subject: Subject | None = None, trust_pickle: bool = False) -> AuditRun:
+    """The run in a folder, with its subject: ``debug()``, ``repair()``, ``report()``, ``cases()``, ``worst()``.
+
+    ``trust_pickle`` lets the subject's model file run code when it is opened.
+    """
+    return AuditRun.open(folder, subject=subject, trust_pickle=trust_pickle)
