@@ -54,7 +54,7 @@ def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
 def _subset_bits(evaluator: Evaluator, cases: Codes) -> tuple[dict[Subset, Floats], dict[Subset, Floats]]:
     """Q∞ and Q1 of each case for each subset, small subsets first."""
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
-    sizes = [len(attribute.values()) for attribute in attributes]
+    sizes = [len(attribute.twin_values()) for attribute in attributes]
     table = evaluator.scores(cases).reshape(len(cases), *sizes)
     q_inf: dict[Subset, Floats] = {}
     q_1: dict[Subset, Floats] = {}

@@ -66,7 +66,7 @@ class Rates:
     def __init__(self, oracle: Oracle):
         schema = oracle.problem.schema
         self.names = schema.protected
-        self.sizes = [len(schema.attributes[i].values()) for i in schema.protected_columns]
+        self.sizes = [len(schema.attributes[i].twin_values()) for i in schema.protected_columns]
         axes = range(len(self.sizes))
         self.sets = [chosen for size in axes for chosen in itertools.combinations(axes, size + 1)]
         self.draws = 0
