@@ -22,6 +22,7 @@ from fairbits.domain.toml import document_of_schema, read_document, schema_of_do
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
 from fairbits.models.callables import is_reference
+from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import is_url
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
@@ -96,12 +97,13 @@ def make_subject(
 ) -> Subject:
     """A subject whose parts fit each other."""
     loaded = model if isinstance(model, Loaded) else Loaded(model)
+    schema, told = told_by_model(schema, loaded)
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (*notes, *told, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, **rest)
 
 

@@ -18,7 +18,7 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, reason, with_classes
-from fairbits.models.loaded import Loaded, favourable_output
+from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
 from fairbits.models.options import Eats, ModelOptions
 
 Decode = Callable[[Codes], Any]
@@ -32,6 +32,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     names = _names_of(predictor)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = _classes_of(predictor)
+    own = not schema.classes
+    schema = with_own_classes(schema, classes)
     favourable = favourable_output(schema, classes) if schema.classes else None
     ask, chosen = _question(predictor, schema, classes, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
@@ -44,7 +46,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     decode = _decoding(ask, decoder, schema, options.eats, named=names is not None, name=name)
     inputs = len(decoder.names)
     box = BlackBox(lambda rows: ask(decode(rows)), inputs, favourable=chosen, batch=options.batch, name=name)
-    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding)
+    told = classes if own and schema.classes else None
+    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding, told)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
