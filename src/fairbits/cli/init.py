@@ -97,7 +97,7 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
 
     kept = []
     for group in one_hot_groups(data, leave_out=leave_out):
-        question = f"Columns {', '.join(group.columns)} look one-hot: treat them as one attribute {group.name!r}?"
+        question = _question(group)
         try:
             if silent or typer.confirm(question, default=True, err=True):
                 kept.append(group)
@@ -106,7 +106,17 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
     return kept
 
 
+def _question(group: Group) -> str:
+    columns = ", ".join(group.own_columns)
+    if group.dropped:
+        return (
+            f"Columns {columns} never hold two 1s, as if one value had no column: "
+            f"treat them as one attribute {group.name!r}, all zeros being {group.labels[0]!r}?"
+        )
+    return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
+
+
 def _attribute_names(data: pa.Table, groups: list[Group], leave_out: tuple[str, ...]) -> list[str]:
-    inside = {column for group in groups for column in group.columns}
+    inside = {column for group in groups for column in group.own_columns}
     alone = [name for name in data.column_names if name not in inside and name not in leave_out]
     return alone + [group.name for group in groups]
