@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, names_of
+from fairbits.cli.options import Json, TrustPickle, names_of
 from fairbits.errors import OptionError, choose_from
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def init(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
@@ -67,7 +68,7 @@ def init(
         ignored=ignored,
         most_twins=max_twins,
     )
-    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force)
+    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force, trust_pickle=trust_pickle)
     from fairbits.cli.init_text import overview, show
 
     if as_json:

@@ -33,6 +33,8 @@ _MODEL_KEYS = (
     *("authorization_env", "headers", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
 )
 _ENCODINGS = ("codes", "one-hot", "columns")
+#: Values of a protected number that a note lists.
+MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +54,9 @@ class Subject:
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
         schema = self.schema.with_protected(names)
-        old = _unseen_notes(self.schema, self.encoding)
+        old = _protected_notes(self.schema, self.encoding)
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_unseen_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
 
     def fingerprint(self) -> str:
         """A short name for exactly this schema, model and table: the same in every process and on every machine."""
@@ -103,7 +105,7 @@ def make_subject(
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *told, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (*notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, **rest)
 
 
@@ -115,6 +117,27 @@ def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schem
     moved = np.array([classes.index(name) for name in schema.classes])
     labels = None if table.labels is None else moved[table.labels.astype(np.int64)].astype(np.float64)
     return replace(schema, classes=classes), replace(table, labels=labels)
+
+
+def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
+    """What must be known about the protected attributes to read the figures."""
+    return (*_unseen_notes(schema, encoding), *_between_notes(schema))
+
+
+def _between_notes(schema: Schema) -> tuple[str, ...]:
+    """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
+    notes = []
+    for attribute in schema.attributes:
+        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
+        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+            continue
+        values = [attribute.read(code) for code in attribute.twin_values()]
+        shown = ", ".join(values if len(values) <= MOST_SHOWN else [*values[: MOST_SHOWN - 1], "…", values[-1]])
+        notes.append(
+            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
+            f"the figures are exact for these values, and lower bounds where all values count."
+        )
+    return tuple(notes)
 
 
 def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
