@@ -41,7 +41,13 @@ def test_a_table_becomes_a_subject(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
-    for words in ("age (protected)", "12 twins each (age 6 × sex 2)", "from 2 columns", "probability of yes"):
+    for words in (
+        "age (protected)",
+        "12 twins each (age 6 × sex 2)",
+        "from 2 columns",
+        "probability of yes",
+        "twins take 6 values of age",
+    ):
         assert words in done.stdout
     subject = load_subject(folder / "subject.toml")
     assert subject.schema.names == ("age", "job", "sex", "years_employed")
