@@ -104,6 +104,13 @@ def test_mistakes_leave_nothing_behind(folder: Path, arguments: list[str], compl
     assert sorted(folder.iterdir()) == before
 
 
+def test_two_columns_of_one_name_are_refused(folder: Path) -> None:
+    (folder / "people.csv").write_text("age,sex,age,y\n1,F,2,0\n3,M,4,1\n")
+    done = init(folder, "--yes", "--target", "y", "--protected", "sex")
+    assert done.returncode == 2
+    assert "the table has the column 'age' 2 times; rename all but one." in done.stderr
+
+
 def test_missing_numbers_are_named(folder: Path) -> None:
     (folder / "people.csv").write_text("age,sex,y\n1,F,0\n,M,1\n")
     done = init(folder, "--yes", "--target", "y", "--protected", "sex")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +51,7 @@ class Table:
 def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     """Codes of a table with the schema's columns; other columns are left alone."""
     names = data.column_names
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise TableError(f"the table has the column {double!r} {names.count(double)} times; rename all but one.")
+    check_names(names)
     for attribute in schema.attributes:
         for name in attribute.own_columns:
             if name not in names:
@@ -66,6 +65,13 @@ def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     )
     check_domain(codes, schema)
     return Table(np.ascontiguousarray(codes), target_of(data, schema))
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of the same name: nobody could say which one is meant."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
