@@ -41,7 +41,13 @@ def test_a_table_becomes_a_subject(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
-    for words in ("age (protected)", "12 twins each (age 6 × sex 2)", "from 2 columns", "probability of yes"):
+    for words in (
+        "age (protected)",
+        "12 twins each (age 6 × sex 2)",
+        "from 2 columns",
+        "probability of yes",
+        "twins take 6 values of age",
+    ):
         assert words in done.stdout
     subject = load_subject(folder / "subject.toml")
     assert subject.schema.names == ("age", "job", "sex", "years_employed")
@@ -96,6 +102,13 @@ def test_mistakes_leave_nothing_behind(folder: Path, arguments: list[str], compl
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+def test_two_columns_of_one_name_are_refused(folder: Path) -> None:
+    (folder / "people.csv").write_text("age,sex,age,y\n1,F,2,0\n3,M,4,1\n")
+    done = init(folder, "--yes", "--target", "y", "--protected", "sex")
+    assert done.returncode == 2
+    assert "the table has the column 'age' 2 times; rename all but one." in done.stderr
 
 
 def test_missing_numbers_are_named(folder: Path) -> None:

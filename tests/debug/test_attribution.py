@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fairbits import Attribute, Network, Schema, qid
 from fairbits.debug.attribution import attribute_bits
 from fairbits.measure import Evaluator
+from fairbits.report.people import axes_of
+from fairbits.report.searching import stakes_of
 from tests.conftest import random_network, random_people
 
 SCHEMA = Schema(
@@ -38,6 +42,20 @@ def test_shares_add_up(rng: np.random.Generator) -> None:
     assert [len(subset.attributes) for subset in found.subsets] == [0, 1, 1, 1, 2, 2, 2, 3]
     assert found.subsets[0].q_inf == 0
     assert found.subsets[-1].q_1 == pytest.approx(evaluation.q_1.mean(), abs=1e-5)
+
+
+def test_ranges_are_the_values_that_count(rng: np.random.Generator) -> None:
+    """A protected number with ranges has as many twins as ranges, in the shares and on the axes of the report."""
+    ages = replace(SCHEMA.attributes[0], high=90, ranges=(("young", 20), ("old", 70)))
+    schema = replace(SCHEMA, attributes=(ages, *SCHEMA.attributes[1:]))
+    evaluator = Evaluator(random_network(rng, [4, 8, 2]), schema, threads=1)
+    people = random_people(rng, schema, 20)
+    assert evaluator.m == 12
+    found = attribute_bits(evaluator, people)
+    assert found.case_q_inf.sum(axis=1) == pytest.approx(evaluator.evaluate(people).q_inf, abs=1e-6)
+    assert axes_of(evaluator).values[0] == ("young", "old")
+    stakes = stakes_of(evaluator.twins, {0: 1.0}, {11: 1.0})
+    assert [(s.value, s.lowest) for s in stakes[:2]] == [("young", 1.0), ("old", 0.0)]
 
 
 def test_subsets_by_their_definition(rng: np.random.Generator) -> None:

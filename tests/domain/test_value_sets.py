@@ -8,12 +8,13 @@ import pytest
 import tomlkit
 
 from fairbits import Attribute, Schema
-from fairbits.domain import Encoding, Twins
+from fairbits.domain import Decoder, Encoding, Twins
 from fairbits.domain.coarsen import coarsened
 from fairbits.domain.groups import one_hot_groups
 from fairbits.domain.infer import infer_schema
 from fairbits.domain.table import table_from_arrow
 from fairbits.domain.toml import document_of_schema, schema_of_document
+from fairbits.domain.toml_attribute import attribute_of_section
 from fairbits.errors import SchemaError, TableError
 
 THAL = Attribute(name="thal", kind="integer", low=3, high=7, allowed=(7, 3, 6))
@@ -108,6 +109,55 @@ def test_one_hot_groups_are_found_and_read_as_one_attribute() -> None:
     np.testing.assert_array_equal(encoding.encode(table.codes), inputs)
     with pytest.raises(TableError, match=r"'job' must hold one 1 .* 1 rows do not \(first: row 2"):
         table_from_arrow(data.set_column(1, "job_Sales", pa.array([1, 1, 0])), schema)
+
+
+def dropped_table(rng: np.random.Generator, n: int = 120) -> pa.Table:
+    job, flags = rng.integers(0, 4, n), rng.integers(0, 2, (2, n))
+    columns = {f"job_{name}": (job == i + 1).astype(int) for i, name in enumerate(("Care", "Sales", "Tech"))}
+    return pa.table({"age": rng.integers(1, 9, n), **columns, "has_car": flags[0], "has_dog": flags[1]})
+
+
+def test_a_dropped_value_is_zero_in_all_columns(rng: np.random.Generator) -> None:
+    data = dropped_table(rng)
+    groups = one_hot_groups(data)
+    assert [(g.name, g.labels, g.columns) for g in groups] == [
+        ("job", ("(dropped)", "Care", "Sales", "Tech"), ("", "job_Care", "job_Sales", "job_Tech"))
+    ]
+    schema = infer_schema(data, protected=["job"], groups=groups)
+    assert schema.names == ("age", "job", "has_car", "has_dog")
+    assert Twins(schema).m == 4
+    again = schema_of_document(tomlkit.parse(tomlkit.dumps(document_of_schema(schema))))
+    assert again == schema
+    table = table_from_arrow(data, schema)
+    inputs = np.column_stack([data[n].to_numpy() for n in data.column_names])
+    for encoding in (Encoding.of_columns(schema, data.column_names), Encoding.fitting(schema, inputs.shape[1])):
+        np.testing.assert_array_equal(encoding.encode(table.codes), inputs)
+        twins = encoding.encode_twins(table.codes[:5], Twins(schema))[:, :, 1:4]
+        assert set(map(tuple, twins.reshape(-1, 3).tolist())) == {(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)}
+    np.testing.assert_array_equal(Decoder(schema).array(table.codes), inputs)
+    ones = pa.array(np.ones(120, int))
+    doubled = data.set_column(1, "job_Care", ones).set_column(2, "job_Sales", ones)
+    with pytest.raises(TableError, match=r"'job' must hold at most one 1 .* 120 rows do not"):
+        table_from_arrow(doubled, schema)
+
+
+def test_few_rows_that_never_meet_are_no_group(rng: np.random.Generator) -> None:
+    """Two rare flags may miss each other by accident: nothing is made of it."""
+    flags = np.zeros((2, 100), dtype=int)
+    flags[0, :5], flags[1, 5:10] = 1, 1
+    assert one_hot_groups(pa.table({"has_car": flags[0], "has_dog": flags[1]})) == []
+
+
+def test_a_declared_group_may_lack_one_column() -> None:
+    sex = attribute_of_section("sex", {"kind": "category", "labels": ["F", "M"], "columns": ["", "sex_M"]})
+    table = table_from_arrow(pa.table({"sex_M": [True, False]}), Schema((sex,)))
+    assert table.codes[:, 0].tolist() == [1, 0]
+    for columns, complaint in (
+        (["", ""], "one at most may be"),
+        (["sex_M"], '"" for a value whose column was dropped'),
+    ):
+        with pytest.raises(SchemaError, match=complaint):
+            attribute_of_section("sex", {"kind": "category", "labels": ["F", "M"], "columns": columns})
 
 
 def test_protected_numbers_get_ranges_within_the_limit(rng: np.random.Generator) -> None:

@@ -165,7 +165,7 @@ def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypat
         (401, b"", "status 401; check authorization_env"),
         (404, b"", "status 404"),
         (302, b"", "status 302"),
-        (500, b"", "gave up no scores in 3 tries; at last it answered with status 500"),
+        (500, b"", "gave no scores in 3 tries; at last it answered with status 500"),
     ],
 )
 def test_garbage_is_named(status: int, answer: bytes, complaint: str, server: Server, asking) -> None:
@@ -182,7 +182,7 @@ def test_a_time_out_and_a_closed_door(server: Server, asking) -> None:
     with pytest.raises(ModelError, match=r"in 2 tries; at last it did not answer within 0.05 s"):
         model.scores(encoding.encode(someone))
     model, encoding = load_with_encoding("http://127.0.0.1:9/score", SCHEMA, retries=1, wait=0.01)
-    with pytest.raises(ModelError, match=r"gave up no scores in 2 tries; at last ConnectError"):
+    with pytest.raises(ModelError, match=r"gave no scores in 2 tries; at last ConnectError"):
         model.scores(encoding.encode(someone))
     model.close()
     with pytest.raises(ModelError, match="needs the schema"):

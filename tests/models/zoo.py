@@ -348,6 +348,47 @@ def xgboost_classifier(folder: Path) -> Specimen:
     return of(model, lambda codes: model.predict_proba(codes)[:, 1])
 
 
+def xgboost_categories(folder: Path) -> Specimen:
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    frame, _, target = table()
+    frame = frame.astype({"job": "category", "sex": "category"})
+    model = xgboost.XGBClassifier(n_estimators=10, n_jobs=1, enable_categorical=True)
+    model.fit(frame, (target == "yes").astype(int))
+
+    def reference(codes: np.ndarray) -> np.ndarray:
+        rows = Decoder(SCHEMA).frame(codes).astype({n: frame[n].dtype for n in ("job", "sex")})
+        return model.predict_proba(rows)[:, 1]
+
+    return of(model, reference)
+
+
+def catboost_classifier(folder: Path) -> Specimen:
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    frame, _, target = table()
+    quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    model = catboost.CatBoostClassifier(iterations=10, depth=3, cat_features=["job", "sex"], **quiet)
+    model.fit(frame, target)
+    return of(model, by_frame(model))
+
+
+def lightgbm_booster(folder: Path) -> Specimen:
+    """As it comes from its own file: `predict` gives probabilities, and categories have an order of their own."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    import pandas as pd
+
+    frame, _, _ = table()
+    target = frame["job"].isin(["Sales", "Care"]).to_numpy()
+    frame = frame.astype({"job": pd.CategoricalDtype(["Farm", "Care", "Tech", "Sales"]), "sex": "category"})
+    model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(frame, target)
+    model.booster_.save_model(folder / "model.txt")
+
+    def reference(codes: np.ndarray) -> np.ndarray:
+        rows = Decoder(SCHEMA).frame(codes).astype({n: frame[n].dtype for n in ("job", "sex")})
+        return model.predict_proba(rows)[:, 1]
+
+    return of(lightgbm.Booster(model_file=folder / "model.txt"), reference)
+
+
 def lightgbm_classifier(folder: Path) -> Specimen:
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     frame, _, target = table()
@@ -388,6 +429,9 @@ ZOO: dict[str, Kind] = {
     "keras functional": Kind(keras_functional, native=True, gradients=True, activations=True, written_back=True),
     "keras residual": Kind(keras_residual, gradients=True),
     "xgboost": Kind(xgboost_classifier),
+    "xgboost categories": Kind(xgboost_categories),
     "lightgbm": Kind(lightgbm_classifier),
+    "lightgbm booster": Kind(lightgbm_booster),
+    "catboost": Kind(catboost_classifier),
     "python function": Kind(python_function),
 }

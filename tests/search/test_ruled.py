@@ -70,6 +70,19 @@ def test_nobody_breaks_a_rule_except_real_people(strategy: str, tmp_path) -> Non
     assert (c[seeds >= 0] == rows[seeds[seeds >= 0], 4]).all()
 
 
+def test_nobody_gets_an_immutable_value_that_no_row_has(strategy: str, tmp_path) -> None:
+    """Real rows hold (a, c) = (small, x) or (large, y); b alone may move, and everybody keeps a pair like that."""
+    subject = ruled_subject(rules=("b != 4",), immutable=("a", "c"))
+    rows = subject.table.codes.copy()
+    rows[:, 4] = rows[:, 1] > 4
+    subject = make_subject("ruled", subject.model, subject.schema, Table(rows, subject.table.labels))
+    codes = np.concatenate(list(searched(subject, strategy, tmp_path / "run", 1_000).codes()))
+    real = {tuple(row) for row in rows[:, [1, 3, 4]].tolist()}
+    pairs = {(a, c) for a, _, c in real}
+    assert {(row[1], row[4]) for row in codes.tolist()} <= pairs
+    assert all(row[3] != 4 or (row[1], row[3], row[4]) in real for row in codes.tolist())
+
+
 def test_moves_that_break_a_rule_are_counted(tmp_path) -> None:
     run = searched(ruled_subject(rules=("a < 3",)), "climb", tmp_path / "run")
     assert run.summary["moves_removed"] > 100

@@ -116,7 +116,7 @@ def _lines(found: Audited) -> Iterator[Text]:
             yield _person(title, person)
     yield from _explained(found)
     for stage, fault in found.faults.items():
-        yield Text(f"{stage} was not possible: {harmless(fault)[:160]}", style="yellow")
+        yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")
     yield Text("")
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
     yield Text(f"{times}   (+: a lower bound)", style="dim")

@@ -9,6 +9,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from fairbits.cli.options import TrustPickle
+
 
 def explore(
     run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
@@ -17,16 +19,17 @@ def explore(
         Optional[bool],  # noqa: UP045 - typer reads the annotation at run time
         typer.Option("--browser/--no-browser", help="Open the page.  [default: on a terminal]", show_default=False),
     ] = None,
+    trust_pickle: TrustPickle = False,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
     from fairbits.explore import Explorer, build_app, listen, serve
     from fairbits.explore.serving import hosts_of
-    from fairbits.store import Run
+    from fairbits.store import Run, subject_of
 
     opened = Run.open(run)
     listening = listen(port)
     with listening:
-        explorer = Explorer(opened)
+        explorer = Explorer(opened, subject=subject_of(opened, trust_pickle=trust_pickle))
         explorer.warm_up()
         token, hosts = secrets.token_urlsafe(24), hosts_of(listening)
         address = f"http://{hosts[0]}/?token={token}"

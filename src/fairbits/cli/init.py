@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, names_of
+from fairbits.cli.options import Json, TrustPickle, names_of
 from fairbits.errors import OptionError, choose_from
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def init(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
@@ -67,7 +68,7 @@ def init(
         ignored=ignored,
         most_twins=max_twins,
     )
-    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force)
+    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force, trust_pickle=trust_pickle)
     from fairbits.cli.init_text import overview, show
 
     if as_json:
@@ -97,7 +98,7 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
 
     kept = []
     for group in one_hot_groups(data, leave_out=leave_out):
-        question = f"Columns {', '.join(group.columns)} look one-hot: treat them as one attribute {group.name!r}?"
+        question = _question(group)
         try:
             if silent or typer.confirm(question, default=True, err=True):
                 kept.append(group)
@@ -106,7 +107,17 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
     return kept
 
 
+def _question(group: Group) -> str:
+    columns = ", ".join(group.own_columns)
+    if group.dropped:
+        return (
+            f"Columns {columns} never hold two 1s, as if one value had no column: "
+            f"treat them as one attribute {group.name!r}, all zeros being {group.labels[0]!r}?"
+        )
+    return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
+
+
 def _attribute_names(data: pa.Table, groups: list[Group], leave_out: tuple[str, ...]) -> list[str]:
-    inside = {column for group in groups for column in group.columns}
+    inside = {column for group in groups for column in group.own_columns}
     alone = [name for name in data.column_names if name not in inside and name not in leave_out]
     return alone + [group.name for group in groups]

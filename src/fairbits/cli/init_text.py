@@ -69,4 +69,4 @@ def _values(attribute: Attribute, *, most: int = 4) -> str:
     labels = attribute.labels
     shown = ", ".join(labels) if len(labels) <= most + 1 else f"{', '.join(labels[: most - 1])}, … {labels[-1]}"
     count = f"{len(labels)} values: " if len(labels) > most + 1 else ""
-    return f"{count}{shown}" + (f" (from {len(labels)} columns)" if attribute.columns else "")
+    return f"{count}{shown}" + (f" (from {len(attribute.own_columns)} columns)" if attribute.columns else "")

@@ -82,7 +82,7 @@ def search(
     if as_json:
         print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
     else:
-        show(run, top)
+        show(run, top, loaded.notes)
     if run.status == "interrupted" and not as_json:
         raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
 

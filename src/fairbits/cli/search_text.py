@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +72,8 @@ def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
     return max(0.0, min(guesses)) if guesses else None
 
 
-def show(run: Run, top: int) -> None:
-    """The findings of a run."""
+def show(run: Run, top: int, notes: Iterable[str] = ()) -> None:
+    """The findings of a run, and what must be known about its subject to read them."""
     console = Console(highlight=False)
     summary = run.summary or {}
     blocks = [_headline(run, summary), _near(summary), _paper_row(summary)]
@@ -85,6 +85,8 @@ def show(run: Run, top: int) -> None:
     for block in blocks:
         console.print(block)
         console.print()
+    for note in notes:
+        console.print(Text(f"Note: {note}", style="dim"))
     console.print(Text(f"Kept in {run.folder} · more with: fairbits cases {run.folder}", style="dim"))
     if run.status == "interrupted":
         console.print(Text(f"Ended early; go on with: fairbits search --resume {run.folder}", style="yellow"))

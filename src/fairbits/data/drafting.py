@@ -69,7 +69,7 @@ def draft_schema(
     return coarsened(schema, wide, most=most_twins)
 
 
-def write_draft(draft: Draft, out: Path, *, force: bool = False) -> Subject | None:
+def write_draft(draft: Draft, out: Path, *, force: bool = False, trust_pickle: bool = False) -> Subject | None:
     """Write the file, once the subject that it describes has been loaded from it; gives that subject.
 
     Nothing is left behind where it cannot be loaded. Without a model there is nothing to load yet.
@@ -79,7 +79,7 @@ def write_draft(draft: Draft, out: Path, *, force: bool = False) -> Subject | No
     trial = out.with_name(f".{out.stem}.{os.getpid()}.toml")
     try:
         trial.write_text(draft_text(draft, out.parent), encoding="utf-8")
-        subject = None if draft.model is None else load_subject(trial)
+        subject = None if draft.model is None else load_subject(trial, trust_pickle=trust_pickle)
         trial.replace(out)
     except OSError as error:
         raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None

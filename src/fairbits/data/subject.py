@@ -22,6 +22,7 @@ from fairbits.domain.toml import document_of_schema, read_document, schema_of_do
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
 from fairbits.models.callables import is_reference
+from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import is_url
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
@@ -32,6 +33,8 @@ _MODEL_KEYS = (
     *("authorization_env", "headers", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
 )
 _ENCODINGS = ("codes", "one-hot", "columns")
+#: Values of a protected number that a note lists.
+MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +56,9 @@ class Subject:
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
         schema = self.schema.with_protected(names)
-        old = _unseen_notes(self.schema, self.encoding)
+        old = _protected_notes(self.schema, self.encoding)
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_unseen_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
 
     def fingerprint(self) -> str:
         """A short name for exactly this schema, model and table: the same in every process and on every machine."""
@@ -99,12 +102,13 @@ def make_subject(
     """A subject whose parts fit each other."""
     loaded = model if isinstance(model, Loaded) else Loaded(model)
     options = options or ModelOptions()
+    schema, told = told_by_model(schema, loaded)
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *fitted.notes, *_unseen_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (*notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, **rest)
 
 
@@ -116,6 +120,27 @@ def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schem
     moved = np.array([classes.index(name) for name in schema.classes])
     labels = None if table.labels is None else moved[table.labels.astype(np.int64)].astype(np.float64)
     return replace(schema, classes=classes), replace(table, labels=labels)
+
+
+def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
+    """What must be known about the protected attributes to read the figures."""
+    return (*_unseen_notes(schema, encoding), *_between_notes(schema))
+
+
+def _between_notes(schema: Schema) -> tuple[str, ...]:
+    """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
+    notes = []
+    for attribute in schema.attributes:
+        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
+        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+            continue
+        values = [attribute.read(code) for code in attribute.twin_values()]
+        shown = ", ".join(values if len(values) <= MOST_SHOWN else [*values[: MOST_SHOWN - 1], "…", values[-1]])
+        notes.append(
+            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
+            f"the figures are exact for these values, and lower bounds where all values count."
+        )
+    return tuple(notes)
 
 
 def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:

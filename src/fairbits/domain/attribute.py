@@ -28,7 +28,8 @@ class Attribute:
     ``allowed`` narrows the domain to a set of codes (a code book that knows 3, 6 and 7 only); empty means all of them.
     ``immutable`` attributes are not protected, but a search may not change them either. ``ranges`` are for a protected
     number with too many values: (name, code) pairs, the codes that twins take instead of every value there is.
-    ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label.
+    ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label; one of
+    them may be "", for the value that was dropped from the encoding and shows as zeros in all the others.
 
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> job.high, job.read(1), job.code_of("Tech")
@@ -115,10 +116,19 @@ class Attribute:
                 f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
                 f"{self.low:g} to {self.upper:g}; give one each."
             )
-        if self.columns and (self.kind != "category" or len(self.columns) != needed):
+        if self.columns:
+            self._check_columns()
+
+    def _check_columns(self) -> None:
+        if self.kind != "category" or len(self.columns) != len(self.labels):
             raise SchemaError(
-                f"attribute {self.name!r} has {len(self.columns)} columns for {needed} labels; "
-                f"only a category has columns, one for each label."
+                f"attribute {self.name!r} has {len(self.columns)} columns for {len(self.labels)} labels; only a "
+                f'category has columns, one for each label, with "" for a value whose column was dropped.'
+            )
+        if len(set(self.columns)) != len(self.columns) or self.columns == ("",):
+            raise SchemaError(
+                f"attribute {self.name!r} has the columns {', '.join(map(repr, self.columns))}; they must differ, "
+                f'and one at most may be "".'
             )
 
     def _check_allowed(self) -> None:
@@ -146,6 +156,11 @@ class Attribute:
                     f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
                     f"choose one within {self.low:g} to {self.upper:g}."
                 )
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The table's columns that hold it: one of its own name, or those that it is spread over."""
+        return tuple(column for column in self.columns if column) or (self.name,)
 
     @property
     def upper(self) -> float:

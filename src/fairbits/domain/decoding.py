@@ -112,12 +112,12 @@ class Decoder:
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """The columns of a table with this schema: one for each attribute, or one for each label of a spread category."""
-    return tuple(name for attribute in schema.attributes for name in attribute.columns or (attribute.name,))
+    return tuple(name for attribute in schema.attributes for name in attribute.own_columns)
 
 
 def _owners(schema: Schema) -> dict[str, list[tuple[str, int | None]]]:
     return {
-        a.name: [(name, i) for i, name in enumerate(a.columns)] if a.columns else [(a.name, None)]
+        a.name: [(name, i) for i, name in enumerate(a.columns) if name] if a.columns else [(a.name, None)]
         for a in schema.attributes
     }
 

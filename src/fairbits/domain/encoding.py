@@ -157,16 +157,18 @@ class Encoding:
     @classmethod
     def of_columns(cls, schema: Schema, order: Sequence[str] = ()) -> Encoding:
         """The inputs are columns of a table, in ``order`` (other columns are passed over): one for each attribute,
-        and as many as there are labels for a category that is spread over several.
+        and those of its labels for a category that is spread over several (a dropped value is zero in all of them).
         """
-        own = [attribute.columns or (attribute.name,) for attribute in schema.attributes]
+        own = [attribute.own_columns for attribute in schema.attributes]
         wanted = {name for names in own for name in names}
         ranked = [name for name in order if name in wanted] or [name for names in own for name in names]
         place = {name: i for i, name in enumerate(ranked)}
         parts: list[Part] = []
         for attribute, names in zip(schema.attributes, own, strict=True):
             columns = np.array([place[name] for name in names], dtype=np.int64)
-            parts.append(Lookup(columns, np.eye(len(names))) if attribute.columns else Numeric(int(columns[0])))
+            there = [place for place, name in enumerate(attribute.columns) if name]
+            hot = np.eye(len(attribute.columns))[:, there]
+            parts.append(Lookup(columns, hot) if attribute.columns else Numeric(int(columns[0])))
         return cls(parts)
 
     @classmethod

@@ -10,7 +10,7 @@ import numpy as np
 from fairbits.domain.attribute import MISSING, Attribute
 from fairbits.domain.groups import Group
 from fairbits.domain.schema import Schema
-from fairbits.domain.table import numbers, plain, text_of
+from fairbits.domain.table import check_names, numbers, plain, text_of
 from fairbits.errors import SchemaError, TableError, choose_from
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ def infer_schema(
     ignored: Iterable[str] = (),
 ) -> Schema:
     """The narrowest schema that holds every row of the table. ``groups`` are columns that are one category."""
-    by_first = {group.columns[0]: group for group in groups}
-    inside = {column: group for group in by_first.values() for column in group.columns}
+    check_names(data.column_names)
+    by_first = {group.own_columns[0]: group for group in groups}
+    inside = {column: group for group in by_first.values() for column in group.own_columns}
     left_out = {target, *ignored}
     columns = [name for name in data.column_names if name not in left_out and inside.get(name) is by_first.get(name)]
     names = [by_first[name].name if name in by_first else name for name in columns] + ([target] if target else [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.domain.table import check_names
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def read_arrow(path: str | Path, *, delimiter: str = ",") -> pa.Table:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise TableError(f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}: {reason}") from None
+    check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table

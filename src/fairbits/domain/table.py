@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,9 @@ class Table:
 def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     """Codes of a table with the schema's columns; other columns are left alone."""
     names = data.column_names
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise TableError(f"the table has the column {double!r} {names.count(double)} times; rename all but one.")
+    check_names(names)
     for attribute in schema.attributes:
-        for name in attribute.columns or (attribute.name,):
+        for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
                 what = f"column {name!r} of {what}" if attribute.columns else what
@@ -68,21 +67,35 @@ def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     return Table(np.ascontiguousarray(codes), target_of(data, schema))
 
 
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of the same name: nobody could say which one is meant."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
+
+
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
-    """Several 0/1 columns as one category: the position of the 1."""
+    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none."""
     import pyarrow as pa
 
-    truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.columns}
+    truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.own_columns}
     values = np.column_stack(
-        [numbers(data[n].cast(pa.int8()) if truths[n] else plain(data[n]), n) for n in attribute.columns]
+        [numbers(data[n].cast(pa.int8()) if truths[n] else plain(data[n]), n) for n in attribute.own_columns]
     )
-    wrong = ~(np.isin(values, (0.0, 1.0)).all(axis=1) & (values.sum(axis=1) == 1))
+    dropped = "" in attribute.columns
+    enough = (0, 1) if dropped else (1,)
+    wrong = ~(np.isin(values, (0.0, 1.0)).all(axis=1) & np.isin(values.sum(axis=1), enough))
     if wrong.any():
         raise TableError(
-            f"the columns of {attribute.name!r} must hold one 1 and otherwise 0, but {wrong.sum():,} rows do not "
-            f"(first: row {int(np.argmax(wrong)) + 1}); mend them, or describe the columns one by one."
+            f"the columns of {attribute.name!r} must hold {'at most ' if dropped else ''}one 1 and otherwise 0, "
+            f"but {wrong.sum():,} rows do not (first: row {int(np.argmax(wrong)) + 1}); mend them, "
+            f"or describe the columns one by one."
         )
-    return np.argmax(values, axis=1).astype(np.float64)
+    places = np.array([i for i, column in enumerate(attribute.columns) if column])
+    codes = places[np.argmax(values, axis=1)]
+    if dropped:
+        codes = np.where(values.any(axis=1), codes, attribute.columns.index(""))
+    return codes.astype(np.float64)
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:

@@ -20,12 +20,11 @@ from fairbits.explore.people import Gallery
 from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.repair import subject_of
-from fairbits.report.computing import evaluator_of
+from fairbits.report.computing import evaluator_of_run
 from fairbits.report.people import distance_words, portrait_of
 from fairbits.report.stages import debugged_of
 from fairbits.search.nearest import NearestRow
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 
 #: Sets of held neurons whose networks are kept ready.
 READY = 64
@@ -48,7 +47,7 @@ class Explorer:
         self.run = run
         self.subject = subject_of(run, subject)
         self.schema = self.subject.schema
-        self.evaluator = evaluator_of(run, self.subject, threads)
+        self.evaluator = evaluator_of_run(run, self.subject, threads)
         self.switches = Switches.of(self.subject)
         self.gallery = Gallery(run, self.subject, self.evaluator)
         self._nearest = NearestRow(self.schema, self.subject.table.codes)
@@ -101,7 +100,7 @@ class Explorer:
         evaluator = self.evaluator
         if dos:
             model = model.with_interventions(dos)
-            evaluator = evaluator_of(self.run, replace(self.subject, model=model), evaluator.threads)
+            evaluator = evaluator_of_run(self.run, replace(self.subject, model=model), evaluator.threads)
             evaluator.validity = self.evaluator.validity  # who can exist does not depend on the model
         return _Ready(evaluator, accuracy_of(model, self._judged))
 

@@ -48,7 +48,9 @@ def default_epsilon(schema: Schema, table: Table) -> float:
         return DEFAULT_EPSILON
     labels = table.training().labels
     if labels is None:
-        raise OptionError("a regression without a target column has no natural tolerance; give epsilon.")
+        raise OptionError(
+            "a regression without a target column has no natural tolerance; give epsilon, or name the target."
+        )
     low, high = np.quantile(labels, [0.01, 0.99])
     if not high > low:
         raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")

@@ -89,7 +89,8 @@ def one_score(answer: Any, rows: int, favourable: int | None, name: str) -> Arra
     try:
         table = np.asarray(answer, dtype=np.float32)
     except (TypeError, ValueError):
-        raise ModelError(f"{name} answered {type(answer).__name__!r} where numbers were expected.") from None
+        some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
+        raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
     if table.shape == (rows,):
         return table
     if table.shape == (rows, 1):  # a single output is the probability of the second class

@@ -124,7 +124,11 @@ class Endpoint:
                 continue
             return self._read(answer, len(rows))
         tries = self._options.retries + 1
-        raise ModelError(f"the endpoint {self.url!r} gave up no scores in {tries} tries; at last {trouble}.")
+        often = "at the first try" if tries == 1 else f"in {tries} tries"
+        raise ModelError(
+            f"the endpoint {self.url!r} gave no scores {often}; at last {trouble}: check the address, or raise timeout "
+            f"and retries under [model]."
+        )
 
     def _read(self, answer: Any, rows: int) -> npt.NDArray[np.float64]:
         if answer.status_code != 200:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib.util import find_spec
@@ -27,17 +28,36 @@ def import_keras(purpose: str) -> Any:
     _choose_backend()
     try:
         import keras
-    except ImportError:
-        raise MissingDependencyError("keras", "keras", purpose) from None
+    except ImportError as error:
+        if find_spec("keras") is None:
+            raise MissingDependencyError("keras", "keras", purpose) from None
+        raise ModelError(
+            f"Keras cannot start, probably because its backend is not installed ({reason(error).rstrip('.')}); "
+            f"name one that is with KERAS_BACKEND, e.g. KERAS_BACKEND=torch."
+        ) from None
     return keras
 
 
 def _choose_backend() -> None:
-    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch."""
-    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
-    told = "KERAS_BACKEND" in os.environ or (home / "keras.json").exists() or "keras" in sys.modules
-    if not told and find_spec("tensorflow") is None and find_spec("torch") is not None:
+    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch.
+
+    Keras writes its default into keras.json when it is first imported, whatever backend it was told to use: so the
+    file counts only where the backend that it names is installed.
+    """
+    if "KERAS_BACKEND" in os.environ or "keras" in sys.modules:
+        return
+    if find_spec(_configured_backend()) is None and find_spec("torch") is not None:
         os.environ["KERAS_BACKEND"] = "torch"
+
+
+def _configured_backend() -> str:
+    """The package that Keras would take by itself."""
+    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    try:
+        named = str(json.loads((home / "keras.json").read_text(encoding="utf-8"))["backend"])
+    except (OSError, ValueError, KeyError, TypeError):  # no such file, or nothing that Keras could read either
+        return "tensorflow"
+    return named if named.isidentifier() else "tensorflow"
 
 
 def read_keras(path: str | Path) -> Any:

@@ -43,6 +43,31 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     return Loaded(model, encoding, loaded.classes, tuple(notes))
 
 
+def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
+    """A schema without a target takes the classes of a model that classifies, and a note says so.
+
+    Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
+    """
+    count = getattr(loaded.model, "classes", 0) if loaded.classes is None else len(loaded.classes)
+    if schema.target is not None or schema.classes or not count:
+        return schema, ()
+    names = loaded.classes or tuple(str(i) for i in range(count))
+    scored = getattr(loaded.model, "favourable", None)
+    settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored])
+    note = (
+        f"no target is named, so the classes are the model's own ({', '.join(names)}), and the score is the "
+        f"probability of {settled.favourable!r}; name classes and favourable under [table] to change that."
+    )
+    return settled, (note,)
+
+
+def with_own_classes(schema: Schema, classes: tuple[str, ...] | None) -> Schema:
+    """For adapters that must know before they read: the schema, with the model's classes where it has no target."""
+    if schema.target is not None or schema.classes or classes is None or len(classes) < 2:
+        return schema
+    return replace(schema, classes=classes, favourable=classes[-1])
+
+
 def favourable_output(schema: Schema, classes: tuple[str, ...] | None) -> int:
     """Which output is the favourable class: by name where the model names its classes, else by the schema's order."""
     if classes is None or schema.favourable is None or classes == tuple(str(i) for i in range(len(schema.classes))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
@@ -112,6 +113,13 @@ def _checked(file: Path) -> Path:
         raise ModelError(f"the model {str(file)!r} is a folder; name the file in it.")
     if file.stat().st_size == 0:
         raise ModelError(f"the model {str(file)!r} is empty; export it again.")
+    suffix = file.suffix.lower()
+    if suffix in _ARCHIVES and not is_zipfile(file):
+        # Frameworks say strange things here: that the file is missing, or that it might be trusted.
+        raise ModelError(
+            f"the model {str(file)!r} is not a readable {suffix} file: it should be a zip archive, and is damaged or "
+            f"something else; export it again."
+        )
     return file
 
 
@@ -178,6 +186,7 @@ def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOption
         raise type(error)(f"the model in {str(file)!r}: {error}") from None
 
 
+_ARCHIVES = {".npz", ".skops", ".pt2", ".keras"}
 _READERS: dict[str, Reader] = {
     ".npz": _npz,
     ".onnx": _onnx,

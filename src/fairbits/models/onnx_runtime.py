@@ -13,7 +13,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.domain.decoding import table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, with_classes
-from fairbits.models.loaded import Loaded, favourable_output
+from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
 from fairbits.models.onnx_graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
 from fairbits.models.options import ModelOptions
 
@@ -109,11 +109,13 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         )
         return Loaded(box, None, graph.classes)
     feeder = Feeder(graph.inputs, schema, options.columns)
+    told = None if schema.classes else graph.classes
+    schema = with_own_classes(schema, graph.classes)
     favourable = favourable_output(schema, graph.classes) if schema.classes else None
     box = BlackBox(
         lambda rows: run(feeder.feed(rows)), len(feeder.names), favourable=favourable, batch=options.batch, name=name
     )
-    return Loaded(with_classes(box, schema, graph.classes), feeder.decoder.encoding)
+    return Loaded(with_classes(box, schema, graph.classes), feeder.decoder.encoding, told if schema.classes else None)
 
 
 def _said(error: Exception) -> str:

@@ -16,9 +16,9 @@ from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
 from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
-from fairbits.errors import ModelError, choose_from
+from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, reason, with_classes
-from fairbits.models.loaded import Loaded, favourable_output
+from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
 from fairbits.models.options import Eats, ModelOptions
 
 Decode = Callable[[Codes], Any]
@@ -32,6 +32,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     names = _names_of(predictor)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = _classes_of(predictor)
+    own = not schema.classes
+    schema = with_own_classes(schema, classes)
     favourable = favourable_output(schema, classes) if schema.classes else None
     ask, chosen = _question(predictor, schema, classes, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
@@ -41,10 +43,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
             f"list those that it sees under [model] columns."
         )
-    decode = _decoding(ask, decoder, schema, options.eats or ("frame" if names is not None else None), name)
+    decode = _decoding(ask, decoder, schema, options.eats, named=names is not None, name=name)
     inputs = len(decoder.names)
     box = BlackBox(lambda rows: ask(decode(rows)), inputs, favourable=chosen, batch=options.batch, name=name)
-    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding)
+    told = classes if own and schema.classes else None
+    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding, told)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -100,42 +103,64 @@ def _question(
         raise ModelError(f"{type(predictor).__name__!r} has neither predict_proba nor predict, so it cannot be asked.")
     if not schema.classes:
         return predictor.predict, None
-    wanted = schema.favourable if classes is None else classes[favourable or 0]
+    known = classes or schema.classes
+    return lambda rows: _as_shares(np.asarray(predictor.predict(rows)), known, type(predictor).__name__), favourable
 
-    def decided(rows: Any) -> Any:
-        """Without probabilities a score is the decision itself: 1 for the favourable class, else 0."""
-        found = np.asarray(predictor.predict(rows)).ravel().tolist()
-        return np.array([text_of(value) == wanted for value in found], dtype=np.float32)
 
-    return decided, None
+def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
+    """What `predict` says without `predict_proba`, as one column per class.
+
+    A decision is 1 for its class and 0 for the others. Boosters answer with probabilities here: a table of them is
+    taken as it is, and single numbers between two classes are the probability of the second one.
+    """
+    if answer.ndim == 2 and answer.shape[1] > 1:
+        return answer
+    found, place = np.unique(answer.ravel(), return_inverse=True)
+    texts = [text_of(value) for value in found.tolist()]
+    strange = next((text for text in texts if text not in classes), None)
+    if strange is None:
+        return np.eye(len(classes), dtype=np.float32)[np.array([classes.index(text) for text in texts])[place]]
+    if len(classes) == 2 and np.issubdtype(answer.dtype, np.number):
+        return answer.reshape(-1, 1)
+    raise ModelError(
+        f"the {name} predicts {strange!r}, which is not a class of the target; {choose_from(strange, classes)}"
+    )
 
 
 def _decoders(decoder: Decoder) -> dict[Eats, Decode]:
     return {"frame": decoder.frame, "array": decoder.array, "codes": lambda codes: codes}
 
 
-def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, name: str) -> Decode:
+def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, *, named: bool, name: str) -> Decode:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
     if eats is not None:
         return decoders[eats]
     someone = np.array([[schema[name].values()[0] for name in decoder.names]])
     complaint = ""
-    ways: tuple[Eats, ...] = ("array", "codes")
+    ways: tuple[Eats, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:
         try:
             ask(decoders[way](someone))
+        except FairbitsError:
+            raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
-            complaint = reason(error)
+            complaint = reason(error).rstrip(".")
             continue
         return decoders[way]
-    raise ModelError(f"{name} takes neither labels nor codes: {complaint}")
+    if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
+        raise ModelError(
+            f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
+            f'as the schema does, say eats = "codes" under [model].'
+        )
+    raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
 
 
 def _names_of(predictor: Any) -> list[str] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
-    for attribute in ("feature_names_in_", "feature_names_"):
+    for attribute in ("feature_names_in_", "feature_names_", "feature_name"):
         found = getattr(predictor, attribute, None)
+        found = found() if callable(found) else found  # LightGBM's Booster has a method of this name
         made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
         if found is not None and len(found):
             names = [str(name) for name in found]
@@ -151,5 +176,5 @@ def _classes_of(predictor: Any) -> tuple[str, ...] | None:
 
 def _categorical(predictor: Any) -> bool:
     """Whether it was trained on pandas categories (XGBoost and LightGBM treat them as such)."""
-    booster = getattr(predictor, "booster_", None)
+    booster = getattr(predictor, "booster_", predictor)
     return bool(getattr(predictor, "enable_categorical", False) or getattr(booster, "pandas_categorical", None))

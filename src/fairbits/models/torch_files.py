@@ -128,6 +128,10 @@ def _changed_state(network: Network, module: Any) -> dict[str, Any]:
 
 
 def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
+    with path.open("rb") as file:
+        start = file.read(2)
+    if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6
+        raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file; save its state_dict() again.")
     try:
         return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside

@@ -58,7 +58,9 @@ class TorchModel:
         rows = np.random.default_rng(0).normal(0, 2, (_TRIAL, inputs))
         found = run(rows)
         outputs = found.shape[1]
-        output = options.output or told_from(found, regression=schema is not None and schema.regression)
+        # Without a target nobody says whether one number is a value; several numbers are classes.
+        unknown = schema is not None and schema.target is None and found.shape[1] > 1
+        output = options.output or told_from(found, regression=schema is not None and schema.regression and not unknown)
         layers = layers_of(run, module, rows) if options.layers is None else options.layers
         for name in layers:
             if name not in dict(module.named_modules()):

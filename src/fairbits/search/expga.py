@@ -95,9 +95,8 @@ def protected_rank(oracle: Oracle, people: Codes, samples: int, rng: np.random.G
     problem = oracle.problem
     moved, slopes = explain(oracle, people, samples, rng)
     influence = np.abs(slopes) * moved
-    free = np.isin(np.arange(influence.shape[1]), problem.free)
-    best = influence[:, ~free].max(axis=1, keepdims=True)
-    return (influence[:, free] > best).sum(axis=1)
+    best = influence[:, list(problem.schema.protected_columns)].max(axis=1, keepdims=True)
+    return (influence[:, problem.free] > best).sum(axis=1)
 
 
 def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generator) -> tuple[Codes, Codes]:

@@ -65,13 +65,13 @@ class Grft(Strategy):
             if generation == self.generations or not barren.any():
                 break
             crowd = crowd.rows(barren)
-            people = self._children(
+            people, parents = self._children(
                 problem,
                 crowd.people,
                 fitness(oracle.scores(crowd.people), oracle.evaluator.valid_twins(crowd.people)),
                 rng,
             )
-            people = problem.limit(people, crowd.anchors, rng)
+            people = problem.limit(people, crowd.anchors, rng, current=parents)
         return Start(
             np.concatenate([part.people for part in found]),
             np.concatenate([part.anchors for part in found]),
@@ -80,15 +80,15 @@ class Grft(Strategy):
 
     def _children(
         self, problem: Problem, people: Codes, heights: npt.NDArray[np.float64], rng: np.random.Generator
-    ) -> Codes:
-        """A new crowd for every seed: two parents from the same crowd each."""
+    ) -> tuple[Codes, Codes]:
+        """A new crowd for every seed, of two parents from the same crowd each; and the first parents."""
         n = len(people)
         first = (np.arange(n) // self.crowd)[:, None] * self.crowd
         rivals = first + rng.integers(0, self.crowd, (n, 4))
         one = np.where(heights[rivals[:, 0]] >= heights[rivals[:, 1]], rivals[:, 0], rivals[:, 1])
         two = np.where(heights[rivals[:, 2]] >= heights[rivals[:, 3]], rivals[:, 2], rivals[:, 3])
         mixed = np.where(rng.random(people.shape) < 0.5, people[one], people[two])
-        return changed(problem, mixed, rng)
+        return changed(problem, mixed, rng), people[one]
 
 
 def changed(problem: Problem, people: Codes, rng: np.random.Generator) -> Codes:

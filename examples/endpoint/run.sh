@@ -1,0 +1,1 @@
+python audit.py 20s

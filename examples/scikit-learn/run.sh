@@ -1,0 +1,4 @@
+python train.py
+fairbits init ../people.csv --model model.skops --yes \
+  --target approved --favourable yes --protected sex,nationality,age
+fairbits audit subject.toml --budget 20s --out run

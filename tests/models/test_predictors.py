@@ -1,0 +1,82 @@
+"""What boosters and other predictors say, read as what they mean; and the backend that Keras gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from fairbits.errors import ModelError
+from fairbits.models import load_with_encoding
+from fairbits.models.keras import _choose_backend
+
+from ..conftest import random_people
+from .zoo import SCHEMA, THREE
+
+pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+class Says:
+    """A predictor that answers everybody alike, by `predict` alone."""
+
+    def __init__(self, *answer: object):
+        self.answer = answer
+
+    def predict(self, rows) -> np.ndarray:
+        return np.array([self.answer[0] if len(self.answer) == 1 else self.answer] * len(rows))
+
+
+def scores(answer: tuple[object, ...], schema=SCHEMA) -> list[float]:
+    model, encoding = load_with_encoding(Says(*answer), schema)
+    people = random_people(np.random.default_rng(0), SCHEMA, 2)
+    return [round(float(score), 3) for score in model.scores(encoding.encode(people))]
+
+
+def test_predict_without_probabilities() -> None:
+    assert scores(("yes",)) == [1, 1]
+    assert scores(("no",)) == [0, 0]
+    assert scores((0.7,)) == [0.7, 0.7]  # what LightGBM's Booster says: the probability of the second class
+    assert scores((0.2, 0.3, 0.5), THREE) == [0.5, 0.5]
+    assert scores(("mid",), THREE) == [0, 0]
+    with pytest.raises(ModelError, match="predicts 'maybe', which is not a class of the target"):
+        scores(("maybe",))
+    with pytest.raises(ModelError, match=r"predicts '0\.4', which is not a class"):
+        scores((0.4,), THREE)
+
+
+def test_a_frame_of_codes_must_be_declared() -> None:
+    """Only whoever numbered the labels knows whether the schema numbers them alike."""
+
+    class OnCodes(Says):
+        feature_names_in_ = np.array(SCHEMA.names)
+
+        def predict(self, rows) -> np.ndarray:
+            return np.asarray(rows, dtype=float)[:, 3]
+
+    with pytest.raises(ModelError, match=r'does not take the table.s values .*say eats = "codes" under'):
+        load_with_encoding(OnCodes(), SCHEMA)
+    model, encoding = load_with_encoding(OnCodes(), SCHEMA, eats="codes")
+    people = random_people(np.random.default_rng(0), SCHEMA, 9)
+    np.testing.assert_array_equal(model.scores(encoding.encode(people)), people[:, 3])
+
+
+@pytest.mark.skipif(
+    find_spec("torch") is None or find_spec("tensorflow") is not None, reason="needs PyTorch without TensorFlow"
+)
+@pytest.mark.parametrize(
+    ("named", "chosen"), [("tensorflow", "torch"), (None, "torch"), ("torch", None), ("no json", "torch")]
+)
+def test_keras_gets_a_backend_that_is_there(named, chosen, tmp_path, monkeypatch) -> None:
+    """Keras writes "tensorflow" into its file at its first import, even where it was told to use PyTorch."""
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.setenv("KERAS_BACKEND", "restored afterwards")
+    monkeypatch.delenv("KERAS_BACKEND")
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    if named is not None:
+        (tmp_path / "keras.json").write_text(named if named == "no json" else json.dumps({"backend": named}))
+    _choose_backend()
+    assert os.environ.get("KERAS_BACKEND") == chosen
