@@ -15,12 +15,16 @@ from fairbits.paper.significance import mean
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.search import Budget
+from fairbits.search.registry import DEFAULT
 
 #: The paper's time-outs in seconds, and its repeats.
-FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0}
+FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0, "rq3": 3600.0}
 FULL_REPEATS = 10
 #: What runs unless told otherwise: the paper's strategies, and ours.
-STRATEGIES = {"rq1": ("dice", "climb"), "rq2": ("aequitas", "adf", "neuronfair", "dice", "climb")}
+STRATEGIES = {
+    question: tuple(dict.fromkeys((*rivals, "dice", DEFAULT)))
+    for question, rivals in (("rq1", ()), ("rq2", ("aequitas", "adf", "neuronfair")))
+}
 
 Progress = Callable[[int, int, str], None]
 
