@@ -33,6 +33,7 @@ TOP = 3
 PRINTED = {"off": "neg", "on": "pos"}
 LOCALISATION = ("subject", "who", "layer", "votes %", "ρ", "δ", "switch off: ACD", "hold on: ACD")
 MITIGATION = ("subject", "who", "acc %", "k", "off acc", "off k", "on acc", "on k", "s", "set", "set k %", "points")
+TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
     "means over the cases. ACD: by how much of its value mean k differs between holding the neuron on and off.",
@@ -64,9 +65,7 @@ def rq3(
             if progress is not None:
                 progress(done, total, f"{name} {strategy}: search, debug, repair")
             settings = Settings(Budget(seconds=seconds), strategy, partition=partition, threads=threads)
-            identity = {"subject": subject.fingerprint(), **asdict(settings), "samples": SAMPLES, "loss": MOST_LOSS}
-            identity.pop("threads")
-            found = cells.get(f"rq3-{name}-{strategy}", identity, lambda s=subject, w=settings: _figures(s, w))  # type: ignore[misc]
+            found = _cell(cells, name, subject, settings)
             missing += [f"{name}, {strategy}: {found['why']}"] if "why" in found else []
             where.append([name, strategy, *_located(found)])
             what.append([name, strategy, *_mitigated(found)])
@@ -74,16 +73,21 @@ def rq3(
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
     terms = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
-    rest = [OURS, *subjects.notes]
+    rest = [OURS, *subjects.notes, *missing]
+    layers, neurons = (f"RQ3: {title}, ours beside the paper's" for title in TITLES)
     tables = (
-        Results(
-            "RQ3: the layer and the neurons, ours beside the paper's", LOCALISATION, where, [*terms, NOTES[0], *rest]
-        ),
-        Results("RQ3: what holding neurons does, ours beside the paper's", MITIGATION, what, [*terms, NOTES[1], *rest]),
+        Results(layers, LOCALISATION, where, [*terms, NOTES[0], *rest]),
+        Results(neurons, MITIGATION, what, [*terms, NOTES[1], *rest]),
     )
     for table, name in zip(tables, ("rq3-localisation", "rq3-mitigation"), strict=True):
         table.write(folder, name)
     return tables
+
+
+def _cell(cells: Cells, name: str, subject: Subject, settings: Settings) -> dict[str, Any]:
+    identity = {"subject": subject.fingerprint(), **asdict(settings), "samples": SAMPLES, "loss": MOST_LOSS}
+    identity.pop("threads")  # seconds change with them, cases do not
+    return cells.get(f"rq3-{name}-{settings.strategy}", identity, lambda: _figures(subject, settings))
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
