@@ -141,11 +141,21 @@ def test_the_commands(tmp_path) -> None:
     wrong = run("paper", "rq9", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "question 'rq9' is not known" in wrong.stderr
+    again = run("paper", "rq3", "--repeats", "3", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "layers and neurons of rq3 have no mean" in again.stderr
+    (tmp_path / "file").write_text("")
+    taken = run("paper", "rq1", "--subjects", "heart", "--out", "file/here", cwd=tmp_path)
+    assert taken.returncode == 2
+    assert "is a file; choose another folder" in taken.stderr
     short = ("compare", "heart", "--protected", "sex", "--budget", "0.2s", "--repeats", "2")
     shown = run(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "A12" in shown.stdout
+    page = next((tmp_path / "runs").glob("heart-compare-*/compare.html"))
+    assert "ID cases over time" in page.read_text(encoding="utf-8")
+    assert (page.with_suffix(".csv").exists(), page.with_suffix(".json").exists()) == (True, True)
     assert "…" not in shown.stdout
     data = json.loads(run(*short, "--strategies", "random", "--json", cwd=tmp_path).stdout)
     assert data["strategies"][0]["id_cases"]["mean"] > 0

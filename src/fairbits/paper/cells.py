@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairbits.errors import OptionError
 from fairbits.store.files import write_json
 
 
@@ -14,6 +15,9 @@ class Cells:
     """Finished cells in a folder, by name. A cell that was made with other settings is made again."""
 
     def __init__(self, folder: Path):
+        nearest = next(place for place in (folder, *folder.parents) if place.exists())
+        if not nearest.is_dir():  # said before the first hour of work, not after it
+            raise OptionError(f"{str(nearest)!r} is a file; choose another folder with --out.")
         self.folder = folder
 
     def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:

@@ -102,7 +102,7 @@ def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
             subject=subject,
             samples=SAMPLES,
             threads=settings.threads,
-            stage=lambda stage: stamps.setdefault(stage, time.perf_counter()),
+            stage=lambda stage: stamps.update({stage: time.perf_counter()}),
         )
         spent = stamps["attributing bits"] - stamps["measuring layers"]
         return {"cases": len(run), **_studied(studied), "seconds": spent, **_repaired(run, subject, settings.threads)}
@@ -172,7 +172,7 @@ def _named(neurons: Sequence[tuple[int, float]]) -> str:
 def _mitigated(found: dict[str, Any]) -> list[Cell]:
     cells: list[Cell] = [_percent(found.get("accuracy")), found.get("k_mean")]
     for side in PRINTED:
-        first = next(iter(found.get(side, [])), {})
+        first: dict[str, Any] = next(iter(found.get(side, [])), {})
         cells += [_percent(first.get("accuracy")), first.get("k_mean")]
     held = found.get("set")
     change = [None] * 3 if held is None else [held["neurons"], _percent(held["k"]), _percent(held["accuracy"])]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairbits.store.folder import unwritable
+
 Cell = str | int | float | None
 
 
@@ -31,7 +33,10 @@ class Results:
 
     def write(self, folder: Path, name: str) -> list[Path]:
         """The table as Markdown and, unrounded, as CSV."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, error) from None
         text, data = folder / f"{name}.md", folder / f"{name}.csv"
         text.write_text(self.markdown(), encoding="utf-8")
         with data.open("w", newline="", encoding="utf-8") as file:
