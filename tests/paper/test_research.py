@@ -143,7 +143,7 @@ def test_the_commands(tmp_path) -> None:
     assert "question 'rq9' is not known" in wrong.stderr
     again = run("paper", "rq3", "--repeats", "3", cwd=tmp_path)
     assert again.returncode == 2
-    assert "layers and neurons of rq3 have no mean" in again.stderr
+    assert "rq3 names layers and neurons, which have no mean" in again.stderr
     (tmp_path / "file").write_text("")
     taken = run("paper", "rq1", "--subjects", "heart", "--out", "file/here", cwd=tmp_path)
     assert taken.returncode == 2
