@@ -114,6 +114,8 @@ def _show(tables: tuple[Results, ...]) -> None:
     for table in tables:
         console.print(Text(table.title, style="bold"))
         console.print(_drawn(table))
+        for finding in table.findings:
+            console.print(Text(f"· {finding}"))
         for note in table.notes:
             if note not in said:
                 console.print(Text(note, style="dim"))

@@ -19,6 +19,7 @@ from fairbits.debug import Candidate, DebugResult, NeuronEffect, debug_run
 from fairbits.errors import OptionError
 from fairbits.paper.cells import Cells
 from fairbits.paper.compare import BASELINE
+from fairbits.paper.digest import rq3_findings
 from fairbits.paper.published import Row, number, row_of
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
@@ -75,9 +76,10 @@ def rq3(
     terms = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
     rest = [OURS, *subjects.notes, *missing]
     layers, neurons = (f"RQ3: {title}, ours beside the paper's" for title in TITLES)
+    findings = rq3_findings(where, what)
     tables = (
-        Results(layers, LOCALISATION, where, [*terms, NOTES[0], *rest]),
-        Results(neurons, MITIGATION, what, [*terms, NOTES[1], *rest]),
+        Results(layers, LOCALISATION, where, [*terms, NOTES[0], *rest], findings[0]),
+        Results(neurons, MITIGATION, what, [*terms, NOTES[1], *rest], findings[1]),
     )
     for table, name in zip(tables, ("rq3-localisation", "rq3-mitigation"), strict=True):
         table.write(folder, name)

@@ -10,6 +10,7 @@ from typing import Any
 from fairbits.data import load_subject
 from fairbits.paper.cells import Cells
 from fairbits.paper.compare import Arena, Contest
+from fairbits.paper.digest import rq1_findings, rq2_findings
 from fairbits.paper.published import number, row_of
 from fairbits.paper.significance import mean
 from fairbits.paper.subjects import OURS, Roster
@@ -85,7 +86,8 @@ class Plan:
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
         title, columns = TITLES[self.question]
         notes = [f"{times}; {self.contest.partition} partition.", OURS, *self.subjects.notes]
-        result = Results(title, columns, rows, notes)
+        findings = rq1_findings(rows) if self.question == "rq1" else rq2_findings(rows)
+        result = Results(title, columns, rows, notes, findings)
         result.write(self.folder, self.question)
         return result
 

@@ -3,7 +3,7 @@
 Quan, Li, Xie, Chen, Chen, Jiang, Li, "Dissecting Global Search: A Simple Yet Effective Method to Boost Individual
 Discrimination Testing and Repair", ICSE 2025: Genetic-Random Fairness Testing. Per seed a population of 100 breeds for
 at most ten generations with the summed differences of twins' scores as fitness; then all ID cases walk together, one
-attribute a step, and whoever loses the difference in decision steps back. Where we differ from the public code, and why:
+attribute a step, and whoever loses the difference in decision steps back. Where we differ from the public code:
 
 * the fitness sums over all pairs of twins, because a person has no protected value of its own here; the public code
   also pairs scores of different people with each other when it lines them up for that sum;
