@@ -64,6 +64,9 @@ def show(found: Comparison) -> None:
     console.print(_kind_table(found))
     for name, missing in found.left_out.items():
         console.print(Text(f"{name} was left out: it needs {missing}, which this model lacks.", style="yellow"))
+    if found.idle:
+        names, short = ", ".join(found.idle), f"{contest.budget} is too short for one step; raise --budget."
+        console.print(Text(f"Asked about nobody in some run: {names}. There, {short}", style="yellow"))
     if contest.repeats == 1:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):

@@ -50,7 +50,8 @@ def paper(
     from fairbits.paper.subjects import datasets, roster
     from fairbits.search import seconds_of
 
-    found, wanted, workers = roster(_names(subjects)), _names(strategies), threads_of(threads)
+    found, workers = roster(_names(subjects, "--subjects")), threads_of(threads)
+    wanted = _names(strategies, "--strategies")
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     tables: tuple[Results, ...]
     with steps(seconds, shown=not as_json) as progress:
@@ -101,8 +102,14 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2 and rq3.")
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str | None, option: str) -> list[str] | None:
+    """The names in an option; None where it is not given."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
+    return names
 
 
 def _show(tables: tuple[Results, ...]) -> None:

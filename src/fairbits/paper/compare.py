@@ -99,6 +99,11 @@ class Comparison:
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def idle(self) -> list[str]:
+        """Strategies that asked about nobody in some run, because the budget ended before their first step."""
+        return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         rows = []
@@ -111,6 +116,7 @@ class Comparison:
             "terms": str(self.contest.budget),
             "contest": asdict(self.contest),
             "left_out": self.left_out,
+            "idle": self.idle,
             "strategies": rows,
         }
 

@@ -70,6 +70,7 @@ class ContestData:
     contenders: tuple[Contender, ...]
     leaves: int
     left_out: Mapping[str, str]
+    idle: Sequence[str]  # asked about nobody, in some run at least
     command: str
 
 
@@ -84,6 +85,7 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
         contenders=tuple(sorted(contenders, key=lambda one: -one.found)),
         leaves=first["leaves"],
         left_out=document["left_out"],
+        idle=document["idle"],
         command=command,
     )
 
