@@ -1,8 +1,8 @@
 """The paper's third research question, made anew: which layer and neurons carry it, and what holding one of them does.
 
 Each cell is a search, a debugging of its cases and a repair. The two single neurons are the paper's mitigation, judged
-as the paper does: on the cases that were looked at and on the training rows. Our set of neurons is chosen within two
-points of accuracy and judged on cases and rows that nothing has seen.
+as the paper does: on the cases that were looked at and on the rows of the table. Our set of neurons is chosen within
+two points of accuracy and judged on cases and rows that nothing has seen.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
     "means over the cases. ACD: by how much of its value mean k differs between holding the neuron on and off.",
-    "off, on: the neuron of the suspect layer with the largest ACD, switched off or held on; accuracy on training "
-    "rows, mean k on the cases looked at. s: seconds for layers and neurons. set: neurons held together within two "
-    "points of accuracy, with the change of mean k and of accuracy (points) on held-out cases and rows.",
+    "off, on: the neuron of the suspect layer with the largest ACD, switched off or held on; accuracy on the rows "
+    "of the table, mean k on the cases looked at. s: seconds for layers and neurons. set: neurons held together within "
+    "two points of accuracy, with the change of mean k and of accuracy (points) on held-out cases and rows.",
 )
 
 
