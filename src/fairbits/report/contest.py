@@ -26,8 +26,8 @@ FOUND = (
     ("id_per_second", "a second", 0),
     ("id_per_million_queries", "per M queries", 0),
     ("local_success_rate", "local success", None),
-    ("seconds_to_first_id", "seconds to the first", 3),
-    ("seconds_to_1000_id", "to the 1,000th", 3),
+    ("seconds_to_first_id", "1st, s", 3),
+    ("seconds_to_1000_id", "1,000th, s", 3),
 )
 KIND = (
     ("k_max", "largest k", 1),

@@ -55,6 +55,7 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
         ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
         ax.yaxis.set_major_formatter(_SHORT)
         ax.xaxis.set_major_locator(MaxNLocator(2))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
         ax.tick_params(labelleft=column == 0, labelbottom=number + across >= len(paces))
         _title(ax, name, f"{pace[-1]:,.0f}")
     return made
