@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test lint format bench paper docs clean
 
 help:
 	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make format  let ruff rewrite the layout"
 	@echo "make bench   the figures of docs/benchmarks.md, measured here"
+	@echo "make paper   the tables of docs/paper.md made anew, about 20 minutes"
 	@echo "make docs    the documentation as HTML, in docs/_build/html"
 	@echo "make clean   remove .venv and everything built"
 
@@ -45,6 +46,9 @@ lint: $(VENV)/developer
 format: $(VENV)/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+paper: $(VENV)/developer
+	$(BIN)/python -m benchmarks.paper
 
 bench: $(VENV)/developer
 	$(BIN)/python -m benchmarks

@@ -73,6 +73,13 @@ def test_nothing_to_find_is_a_row_of_zeros(tmp_path) -> None:
         assert entry.mean("seconds_to_first_id") is None
 
 
+def test_a_budget_too_small_for_one_step_is_said() -> None:
+    found = compare(planted_subject(), Contest(Budget(seconds=1e-9), repeats=1), ["random", "climb"])
+    assert found.idle == ["random", "climb"]
+    assert [entry.mean("id_cases") for entry in found.entries] == [0, 0]
+    assert compare(planted_subject(), replace(SHORT, repeats=1), ["random"]).idle == []
+
+
 def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
     subject = planted_subject()
 

@@ -6,15 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from fairbits import Network
 from fairbits.errors import OptionError, UsageError
 from fairbits.paper import subjects
 from fairbits.paper.ablation import ablation
+from fairbits.paper.localising import rq3
 from fairbits.paper.published import SUBJECTS, number, published, row_of
 from fairbits.paper.research import Plan
-from fairbits.paper.subjects import datasets, roster
+from fairbits.paper.subjects import Roster, datasets, roster
+
+from ..search.planted import planted_subject
 
 
 def test_published_figures_are_all_there() -> None:
@@ -84,6 +90,43 @@ def test_the_ablation_has_equal_queries(tmp_path) -> None:
     assert min(used) > 0.9 * 60_000
 
 
+def test_rq3_goes_on_where_it_was(tmp_path) -> None:
+    steps: list[str] = []
+    where, what = rq3(roster(["heart"]), tmp_path, seconds=0.2, progress=lambda *step: steps.append(step[2]))
+    assert steps == ["heart dice: search, debug, repair"]
+    assert [row[1] for row in where.rows] == ["dice", "paper"]
+    ours, theirs = (dict(zip(where.columns, row, strict=True)) for row in where.rows)
+    assert 1 <= ours["layer"] <= 5
+    assert 0 < ours["votes %"] <= 100
+    assert (theirs["layer"], theirs["ρ"]) == (4, 1.47)
+    # The paper's "positive" neurons are those that it activates: Compas, Heart and MEPS15 have no others.
+    assert (theirs["switch off: ACD"], theirs["hold on: ACD"]) == ("none", "5 .12, 4 .05, 0 .04")
+    mine, printed = (dict(zip(what.columns, row, strict=True)) for row in what.rows)
+    assert (printed["k"], printed["off k"], printed["on k"], printed["s"]) == (6.91, None, 6.59, 553)
+    assert min(k for k in (mine["off k"], mine["on k"]) if k is not None) < mine["k"]
+    assert mine["set"] >= 1
+    assert mine["set k %"] < 0
+    cell = tmp_path / "cells" / "rq3-heart-dice.json"
+    stamp = cell.stat().st_mtime_ns
+    assert rq3(roster(["heart"]), tmp_path, seconds=0.2)[1].rows == what.rows
+    assert cell.stat().st_mtime_ns == stamp
+    assert "| heart | paper | 4 |" in (tmp_path / "rq3-localisation.md").read_text()
+    assert (tmp_path / "rq3-mitigation.csv").read_text().startswith("subject,who,acc %,k,")
+
+
+def test_rq3_where_nobody_is_treated_differently(tmp_path, monkeypatch) -> None:
+    constant = Network.build([np.zeros((5, 3)), np.zeros((3, 2))], [np.ones(3), np.array([1.0, -1.0])])
+    same = replace(planted_subject(), model=constant)
+    monkeypatch.setattr("fairbits.paper.localising.load_subject", lambda name: same)
+    where, what = rq3(Roster(["planted"], []), tmp_path, seconds=0.2)
+    assert where.rows[0][-2:] == ["none", "none"]
+    assert what.rows[0][-3:] == [None, None, None]
+    kept = json.loads((tmp_path / "cells" / "rq3-planted-dice.json").read_text())["figures"]
+    assert "nothing to lower" in kept["why"]
+    assert f"planted, dice: {kept['why']}" in what.notes
+    assert what.rows[1][2:] == [None] * 10  # the paper says nothing about it
+
+
 def run(*words: str, cwd) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "80"}
     command = [sys.executable, "-m", "fairbits", *words]
@@ -98,11 +141,21 @@ def test_the_commands(tmp_path) -> None:
     wrong = run("paper", "rq9", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "question 'rq9' is not known" in wrong.stderr
+    again = run("paper", "rq3", "--repeats", "3", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "rq3 names layers and neurons, which have no mean" in again.stderr
+    (tmp_path / "file").write_text("")
+    taken = run("paper", "rq1", "--subjects", "heart", "--out", "file/here", cwd=tmp_path)
+    assert taken.returncode == 2
+    assert "is a file; choose another folder" in taken.stderr
     short = ("compare", "heart", "--protected", "sex", "--budget", "0.2s", "--repeats", "2")
     shown = run(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "A12" in shown.stdout
+    page = next((tmp_path / "runs").glob("heart-compare-*/compare.html"))
+    assert "ID cases over time" in page.read_text(encoding="utf-8")
+    assert (page.with_suffix(".csv").exists(), page.with_suffix(".json").exists()) == (True, True)
     assert "…" not in shown.stdout
     data = json.loads(run(*short, "--strategies", "random", "--json", cwd=tmp_path).stdout)
     assert data["strategies"][0]["id_cases"]["mean"] > 0

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Epsilon, Json, PartitionName, Protected, Subject, Threads, names_of, threads_of
+
+if TYPE_CHECKING:
+    from fairbits.paper import Contest
+
+FIGURES, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
 
 
 def compare(
@@ -23,7 +30,7 @@ def compare(
     threads: Threads = 0,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Folder for compare.csv and the finished runs' figures, to go on from."),
+        typer.Option(help="Folder of page, figures and finished runs, to go on from.  [default: runs/…]"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -36,16 +43,30 @@ def compare(
     from fairbits.cli.compare_text import show, steps
     from fairbits.paper import Contest
     from fairbits.paper import compare as run
+    from fairbits.report import contest_of, write_contest
     from fairbits.search import Budget, seconds_of
+    from fairbits.store.files import write_json
 
     seconds = seconds_of(budget)
     contest = Contest(Budget(seconds=seconds), repeats, seed, epsilon, partition, threads_of(threads))
     wanted = None if strategies.strip() == "all" else [s.strip() for s in strategies.split(",") if s.strip()]
+    place = out or Path("runs", f"{loaded.name}-compare-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
     with steps(seconds, shown=not as_json) as progress:
-        found = run(loaded, contest, wanted, folder=out, progress=progress)
+        found = run(loaded, contest, wanted, folder=place, progress=progress)
+    document = found.as_dict()
+    write_json(place / DOCUMENT, document)
+    write_contest(contest_of(document, command=_command(subject, strategies, protected, contest, budget)), place / PAGE)
     if as_json:
-        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        print(json.dumps(document, indent=2, ensure_ascii=False))
         return
     show(found)
-    if out is not None:
-        print(f"Figures in {out / 'compare.csv'}")
+    print(f"Page with plots: {place / PAGE}\nAll figures beside it, in {FIGURES} and {DOCUMENT}.")
+
+
+def _command(subject: str, strategies: str, protected: str | None, contest: Contest, budget: str) -> str:
+    """What to type to compare again."""
+    words = ["fairbits", "compare", subject, "--strategies", strategies, "--budget", budget]
+    words += ["--repeats", str(contest.repeats), "--seed", str(contest.seed), "--partition", contest.partition]
+    words += [] if protected is None else ["--protected", protected]
+    words += [] if contest.epsilon is None else ["--epsilon", f"{contest.epsilon:g}"]
+    return shlex.join(words)

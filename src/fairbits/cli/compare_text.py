@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from fairbits.paper.significance import Verdict
 
 
+#: A run that took less than this share of its budget was not run, but read.
+READ = 0.1
+
+
 @contextmanager
 def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
     """One line on stderr: which run, and how long the rest will take; nothing where stderr is no terminal."""
@@ -25,14 +29,16 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
     if not shown or not console.is_terminal:
         yield None
         return
-    begin, first = time.monotonic(), -1
+    last, spent = time.monotonic(), list[float]()
     with Live(Text("preparing …"), console=console, transient=True, auto_refresh=False) as line:
 
         def report(done: int, total: int, what: str) -> None:
-            nonlocal first
-            if first < 0:
-                first = done
-            each = (time.monotonic() - begin) / (done - first) if done > first else seconds
+            nonlocal last
+            now = time.monotonic()
+            if done and now - last > READ * seconds:  # a run that was read from disk says nothing about the others
+                spent.append(now - last)
+            last = now
+            each = sum(spent) / len(spent) if spent else seconds
             text = Text(f"{done + 1} of {total} · {what}")
             text.append(f" · about {duration(each * (total - done))} left", style="dim")
             line.update(text, refresh=True)
@@ -58,6 +64,9 @@ def show(found: Comparison) -> None:
     console.print(_kind_table(found))
     for name, missing in found.left_out.items():
         console.print(Text(f"{name} was left out: it needs {missing}, which this model lacks.", style="yellow"))
+    if found.idle:
+        names, short = ", ".join(found.idle), f"{contest.budget} is too short for one step; raise --budget."
+        console.print(Text(f"Asked about nobody in some run: {names}. There, {short}", style="yellow"))
     if contest.repeats == 1:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):

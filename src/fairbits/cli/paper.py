@@ -13,20 +13,24 @@ from fairbits.cli.options import Json, PartitionName, Threads, threads_of
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fairbits.paper.tables import Results
 
 _Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2", "ablation")
+QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "ablation")
 
 
 def paper(
-    question: Annotated[str, typer.Argument(help="datasets, rq1, rq2 or ablation.")],
+    question: Annotated[str, typer.Argument(help="datasets, rq1, rq2, rq3 or ablation.")],
     subjects: Annotated[_Text, typer.Option(help="Subjects, separated by commas.  [default: the paper's ten]")] = None,
     strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
-    budget: Annotated[str, typer.Option(help="How long each cell's run may take.")] = "5s",
-    repeats: Annotated[int, typer.Option(help="Runs of each cell.")] = 1,
-    full: Annotated[bool, typer.Option("--full", help="As the paper: an hour (rq1), 15 min (rq2), 10 runs.")] = False,
+    budget: Annotated[str, typer.Option(help="How long each cell's search may take.")] = "5s",
+    repeats: Annotated[int, typer.Option(help="Runs of each cell (rq1, rq2, ablation).")] = 1,
+    full: Annotated[
+        bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2); 10 runs (rq1, rq2).")
+    ] = False,
     queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
@@ -39,62 +43,103 @@ def paper(
 
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
+    _check(question, strategies, repeats, full)
     from fairbits.paper.ablation import ablation
+    from fairbits.paper.localising import rq3
     from fairbits.paper.research import FULL_SECONDS, Plan
     from fairbits.paper.subjects import datasets, roster
     from fairbits.search import seconds_of
 
-    found = roster(_names(subjects))
-    if question == "datasets":
-        table = datasets(found)
-        table.write(out, question)
-    elif question == "ablation":
-        with steps(2.0, shown=not as_json) as progress:
-            table = ablation(
-                found, out, queries=queries, repeats=repeats, threads=threads_of(threads), progress=progress
+    found, workers = roster(_names(subjects, "--subjects")), threads_of(threads)
+    wanted = _names(strategies, "--strategies")
+    seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
+    tables: tuple[Results, ...]
+    with steps(seconds, shown=not as_json) as progress:
+        if question == "datasets":
+            tables = (datasets(found),)
+            tables[0].write(out, question)
+        elif question == "ablation":
+            tables = (ablation(found, out, queries=queries, repeats=repeats, threads=workers, progress=progress),)
+        elif question == "rq3":
+            tables = rq3(
+                found,
+                out,
+                seconds=seconds,
+                strategies=wanted,
+                partition=partition,
+                threads=workers,
+                progress=progress,
             )
-    else:
-        seconds = FULL_SECONDS[question] if full else seconds_of(budget)
-        plan = Plan.of(
-            question,
-            found,
-            out,
-            seconds=seconds,
-            repeats=repeats,
-            full=full,
-            strategies=_names(strategies),
-            partition=partition,
-            threads=threads_of(threads),
-        )
-        with steps(seconds, shown=not as_json) as progress:
-            table = plan.run(progress)
+        else:
+            plan = Plan.of(
+                question,
+                found,
+                out,
+                seconds=seconds,
+                repeats=repeats,
+                full=full,
+                strategies=wanted,
+                partition=partition,
+                threads=workers,
+            )
+            tables = (plan.run(progress),)
     if as_json:
-        print(json.dumps(asdict(table), indent=2, ensure_ascii=False))
+        made = [asdict(table) for table in tables]
+        print(json.dumps(made if len(made) > 1 else made[0], indent=2, ensure_ascii=False))
         return
-    _show(table)
+    _show(tables)
     print(f"Kept in {out}")
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def _check(question: str, strategies: str | None, repeats: int, full: bool) -> None:
+    """Refuse options that the question cannot answer to, rather than pass over them."""
+    if question == "rq3" and repeats != 1:
+        raise OptionError(
+            f"--repeats is {repeats}, but rq3 names layers and neurons, which have no mean; leave it out."
+        )
+    if question in ("datasets", "ablation") and (strategies is not None or full):
+        option = "--full" if full else "--strategies"
+        raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2 and rq3.")
 
 
-def _show(table: Results) -> None:
-    from rich import box
+def _names(text: str | None, option: str) -> list[str] | None:
+    """The names in an option; None where it is not given."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
+    return names
+
+
+def _show(tables: tuple[Results, ...]) -> None:
+    """The tables, each with its notes; what has been said is not said again."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
+
+    console, said = Console(highlight=False), set[str]()
+    for table in tables:
+        console.print(Text(table.title, style="bold"))
+        console.print(_drawn(table))
+        for finding in table.findings:
+            console.print(Text(f"· {finding}"))
+        for note in table.notes:
+            if note not in said:
+                console.print(Text(note, style="dim"))
+        said.update(table.notes)
+
+
+def _drawn(table: Results) -> Table:
+    from rich import box
+    from rich.table import Table
 
     from fairbits.paper.tables import shown
 
-    console = Console(highlight=False)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for place, heading in enumerate(table.columns):
         words = any(isinstance(row[place], str) for row in table.rows)
-        drawn.add_column(heading, justify="left" if words else "right", no_wrap=True)
-    for row in table.rows:
-        drawn.add_row(*(shown(cell) for cell in row))
-    console.print(Text(table.title, style="bold"))
-    console.print(drawn)
-    for note in table.notes:
-        console.print(Text(note, style="dim"))
+        # The first column gives way where the terminal is narrow; figures never do.
+        drawn.add_column(heading, justify="left" if words else "right", no_wrap=place > 0)
+    for name, *cells in table.rows:
+        drawn.add_row(shown(name).replace("-synthetic", " synthetic"), *map(shown, cells))
+    return drawn

@@ -17,6 +17,7 @@ from fairbits.data import Subject, load_subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.cells import Cells
+from fairbits.paper.digest import ablation_findings
 from fairbits.paper.significance import mean
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
@@ -68,7 +69,7 @@ def ablation(
             rows.append([name, variant, *(mean([run[figure] for run in runs]) for figure in names)])
     times = f"{queries:,} model queries a run, {repeats} run{'s' if repeats > 1 else ''} a cell"
     notes = [f"{times}; every case measured with the constrained partition.", OURS, *subjects.notes]
-    result = Results("Ablation: what dice is led by", COLUMNS, rows, notes)
+    result = Results("Ablation: what dice is led by", COLUMNS, rows, notes, ablation_findings(rows))
     result.write(folder, "ablation")
     return result
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairbits._version import __version__
+from fairbits.errors import OptionError
 from fairbits.store.files import write_json
 
 
@@ -14,6 +16,9 @@ class Cells:
     """Finished cells in a folder, by name. A cell that was made with other settings is made again."""
 
     def __init__(self, folder: Path):
+        nearest = next(place for place in (folder, *folder.parents) if place.exists())
+        if not nearest.is_dir():  # said before the first hour of work, not after it
+            raise OptionError(f"{str(nearest)!r} is a file; choose another folder with --out.")
         self.folder = folder
 
     def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
@@ -25,7 +30,7 @@ class Cells:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError:
             return None  # the machine went down while it was written: make it again
-        same = kept.get("settings") == json.loads(json.dumps(settings))
+        same = kept.get("settings") == json.loads(json.dumps(_stamped(settings)))
         return dict(kept["figures"]) if same else None
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -34,8 +39,13 @@ class Cells:
         if found is None:
             found = make()
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self._path(name), {"settings": settings, "figures": found})
+            write_json(self._path(name), {"settings": _stamped(settings), "figures": found})
         return found
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def _stamped(settings: dict[str, Any]) -> dict[str, Any]:
+    """Another version may find other people: its cells are not ours."""
+    return {**settings, "version": __version__}

@@ -14,6 +14,7 @@ from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.cells import Cells
 from fairbits.paper.diversity import Diversity
+from fairbits.paper.pace import pace
 from fairbits.paper.significance import Verdict, against, deviation, mean
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, search_subject
 from fairbits.search.registry import lacking
@@ -35,6 +36,8 @@ FIGURES = (
     "l1",
 )
 BASELINE = "dice"
+#: Which figures a finished run keeps on disk; counted up when there are others.
+KEPT = 2
 #: Called before each run with (runs done, runs in all, what comes now).
 Progress = Callable[[int, int, str], None]
 
@@ -96,6 +99,11 @@ class Comparison:
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def idle(self) -> list[str]:
+        """Strategies that asked about nobody in some run, because the budget ended before their first step."""
+        return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         rows = []
@@ -105,8 +113,10 @@ class Comparison:
             rows.append({"strategy": entry.strategy, **figures, "against_dice": verdict, "runs": entry.runs})
         return {
             "subject": self.subject,
+            "terms": str(self.contest.budget),
             "contest": asdict(self.contest),
             "left_out": self.left_out,
+            "idle": self.idle,
             "strategies": rows,
         }
 
@@ -199,7 +209,7 @@ class Arena:
         settings = self.contest.settings(strategy, repeat)
         if cells is None:
             return self._figures(settings)
-        identity = {"subject": self.subject.fingerprint(), **asdict(settings)}
+        identity = {"subject": self.subject.fingerprint(), "kept": KEPT, **asdict(settings)}
         identity.pop("threads")
         return cells.get(f"{name}{strategy}-{repeat}", identity, lambda: self._figures(settings))
 
@@ -212,10 +222,13 @@ class Arena:
             run = search_subject(self.subject, settings, Path(place) / "run")
             summary = run.summary or {}
             ids, seconds, queries = summary["id_cases"], summary["seconds"], summary["queries"]
+            horizon = settings.budget.seconds or seconds
             return {
                 **summary,
                 "k_max": summary["k_max"] or 0,
                 "id_per_second": ids / seconds if seconds else 0.0,
                 "id_per_million_queries": 1e6 * ids / queries if queries else 0.0,
+                "pace": pace(run, horizon),
+                "pace_seconds": horizon,
                 **self.diversity.of(run, ids),
             }

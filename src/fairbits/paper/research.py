@@ -10,17 +10,22 @@ from typing import Any
 from fairbits.data import load_subject
 from fairbits.paper.cells import Cells
 from fairbits.paper.compare import Arena, Contest
+from fairbits.paper.digest import rq1_findings, rq2_findings
 from fairbits.paper.published import number, row_of
 from fairbits.paper.significance import mean
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.search import Budget
+from fairbits.search.registry import DEFAULT
 
 #: The paper's time-outs in seconds, and its repeats.
-FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0}
+FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0, "rq3": 3600.0}
 FULL_REPEATS = 10
 #: What runs unless told otherwise: the paper's strategies, and ours.
-STRATEGIES = {"rq1": ("dice", "climb"), "rq2": ("aequitas", "adf", "neuronfair", "dice", "climb")}
+STRATEGIES = {
+    question: tuple(dict.fromkeys((*rivals, "dice", DEFAULT)))
+    for question, rivals in (("rq1", ()), ("rq2", ("aequitas", "adf", "neuronfair")))
+}
 
 Progress = Callable[[int, int, str], None]
 
@@ -81,7 +86,8 @@ class Plan:
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
         title, columns = TITLES[self.question]
         notes = [f"{times}; {self.contest.partition} partition.", OURS, *self.subjects.notes]
-        result = Results(title, columns, rows, notes)
+        findings = rq1_findings(rows) if self.question == "rq1" else rq2_findings(rows)
+        result = Results(title, columns, rows, notes, findings)
         result.write(self.folder, self.question)
         return result
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairbits.store.folder import unwritable
+
 Cell = str | int | float | None
 
 
@@ -18,8 +20,14 @@ class Results:
     columns: tuple[str, ...]
     rows: list[Sequence[Cell]]
     notes: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)  # what the rows say, in sentences made from them
 
     def markdown(self) -> str:
+        """Title, table, what must be known, and what it says."""
+        parts = [f"### {self.title}", self.table(), "\n".join(self.notes), "\n".join(f"- {f}" for f in self.findings)]
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+    def table(self) -> str:
         """A Markdown table, words to the left and numbers to the right."""
         words = [any(isinstance(row[i], str) for row in self.rows) for i in range(len(self.columns))]
         lines = [
@@ -27,11 +35,14 @@ class Results:
             "| " + " | ".join("---" if word else "--:" for word in words) + " |",
             *("| " + " | ".join(shown(cell) for cell in row) + " |" for row in self.rows),
         ]
-        return "\n".join([f"### {self.title}", "", *lines, *("" for _ in self.notes[:1]), *self.notes]) + "\n"
+        return "\n".join(lines)
 
     def write(self, folder: Path, name: str) -> list[Path]:
         """The table as Markdown and, unrounded, as CSV."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, error) from None
         text, data = folder / f"{name}.md", folder / f"{name}.csv"
         text.write_text(self.markdown(), encoding="utf-8")
         with data.open("w", newline="", encoding="utf-8") as file:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fairbits._version import __version__
-from fairbits.domain.words import harmless, shortened
 from fairbits.report import words
-from fairbits.report.palette import stylesheet
+from fairbits.report.page import rendered
 from fairbits.report.pictures import pictures_of
 from fairbits.report.record import Portrait, ReportData
 
@@ -39,16 +32,14 @@ _VERDICTS = {
 
 def render_html(data: ReportData) -> str:
     """The whole page."""
-    script = _text("report.js")
-    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     about = data.about
     real = [_view(one) for one in data.people if one.real]
     found = [_view(one) for one in data.people if not one.real]
     for people in (real, found):
         if people and people is (real or found):
             people[0]["open"] = True
-    page = _environment().get_template("report.html")
-    return page.render(
+    return rendered(
+        "report.html",
         data=data,
         about=about,
         near=data.near,
@@ -69,12 +60,6 @@ def render_html(data: ReportData) -> str:
         + ("" if data.axes.threshold is None else " The line separates decisions."),
         threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",
         limits=words.LIMITS,
-        citation=words.CITATION,
-        doi=words.DOI,
-        version=__version__,
-        css=Markup(stylesheet() + _text("report.css")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        script_hash=f"sha256-{digest}",
     )
 
 
@@ -113,35 +98,6 @@ def _sentence(data: ReportData) -> Markup:
     """The sentence with its figure marked."""
     figure = escape(f"{data.bits:.2f} of {data.about.bits_limit:.2f} bits")
     return Markup(str(escape(data.sentence)).replace(figure, f"<em>{figure}</em>", 1))  # noqa: S704 - escaped
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("fairbits.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_safe,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["short"] = shortened
-    made.globals |= {
-        "number": words.number,
-        "percent": words.percent,
-        "signed": words.signed,
-        "by_kind": words.by_kind,
-    }
-    return made
-
-
-def _safe(value: Any) -> Any:
-    """Every value that a template prints goes through here: escaping is Jinja's, tricks with direction are ours."""
-    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _text(name: str) -> str:
-    return resources.files("fairbits.report").joinpath("templates", name).read_text(encoding="utf-8").strip()
 
 
 __all__ = ["person_id", "render_html", "sections"]

@@ -1,13 +1,15 @@
 """`grft`: a small genetic search around every seed, then a random walk of all ID cases at once.
 
-Genetic-Random Fairness Testing, a black-box tester newer than DICE (sites.google.com/view/faireness-testing-grft): per
-seed a population of 100 breeds for at most ten generations with the summed differences of twins' scores as fitness;
-then all ID cases walk together, one attribute a step, and whoever loses the difference in decision steps back. Where
-we differ from the public code, and why:
+Quan, Li, Xie, Chen, Chen, Jiang, Li, "Dissecting Global Search: A Simple Yet Effective Method to Boost Individual
+Discrimination Testing and Repair", ICSE 2025: Genetic-Random Fairness Testing. Per seed a population of 100 breeds for
+at most ten generations with the summed differences of twins' scores as fitness; then all ID cases walk together, one
+attribute a step, and whoever loses the difference in decision steps back. Where we differ from the public code:
 
-* the fitness sums over all pairs of twins, because a person has no protected value of its own here;
-* selection, crossover and mutation are plain ones (the better of two, uniform, one attribute drawn anew), since these
-  are not what the method is about;
+* the fitness sums over all pairs of twins, because a person has no protected value of its own here; the public code
+  also pairs scores of different people with each other when it lines them up for that sum;
+* selection, crossover and mutation are plain ones (the better of two, uniform, one attribute drawn anew): the public
+  code's (the best of three among the ten fittest, uniform, three attributes by up to three each) need integers;
+* each walker draws its own attribute and direction, where the public code moves all of them the same way at a step;
 * all seeds breed and all walkers walk together; a seed stops breeding as soon as it has an ID case.
 """
 

@@ -1,0 +1,201 @@
+"""All tables of docs/paper.md, made anew and written into the page between its markers.
+
+    python -m benchmarks.paper                    about twenty minutes on two quiet cores
+    python -m benchmarks.paper --only rq2,rq3     some of them
+    python -m benchmarks.paper --smallest         every table with one subject and an instant, into a copy: for CI
+
+A part of the page stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`; what is outside is never touched.
+Finished cells are kept in runs/page-…: `--work` with that folder goes on where a run was ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import rivals
+from fairbits.data import load_subject
+from fairbits.errors import OptionError
+from fairbits.paper import Comparison, Contest, compare
+from fairbits.paper.ablation import ablation
+from fairbits.paper.localising import rq3
+from fairbits.paper.research import Plan
+from fairbits.paper.subjects import Roster, datasets, roster
+from fairbits.paper.tables import Results
+from fairbits.search import Budget
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper.md"
+
+
+@dataclass(frozen=True)
+class Making:
+    """How long, on what, and where finished cells are."""
+
+    subjects: Roster
+    seconds: float
+    repeats: int
+    work: Path
+    #: The single subject of the comparison, those of the plain forms and of the ablation.
+    compared: str = "census"
+    plain: tuple[str, ...] = ("census", "german", "default")
+    ablated: tuple[str, ...] = ("census", "german", "default", "bank", "students")
+    queries: int = 2_000_000
+    rounds: int = 3
+
+
+def part(command: str, *tables: Results) -> str:
+    """A command, and the tables that it makes with their terms and findings."""
+    lines = [f"`{command}`"]
+    for table in tables:
+        lines += [table.table(), table.notes[0] if table.notes else "", "\n".join(f"- {say}" for say in table.findings)]
+    return "\n\n".join(filter(None, lines))
+
+
+def made(making: Making) -> str:
+    """When, on what, and what stood in for what."""
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    when = f"Made on {datetime.now(UTC).date()} by `python -m benchmarks.paper --seconds {making.seconds:g}`"
+    machine = f"{os.cpu_count()} cores ({platform.machine()}), load {load} at the start"
+    names = "Subjects: " + ", ".join(making.subjects.names) + "."
+    return "\n".join([f"{when}; {machine}; {making.repeats} run{'s' * (making.repeats > 1)} a cell.", names])
+
+
+def _datasets(making: Making) -> str:
+    return part("fairbits paper datasets", datasets(making.subjects))
+
+
+def _question(name: str, making: Making) -> str:
+    plan = Plan.of(name, making.subjects, making.work, seconds=making.seconds, repeats=making.repeats)
+    repeats = f" --repeats {making.repeats}" if making.repeats > 1 else ""
+    return part(f"fairbits paper {name} --budget {making.seconds:g}s{repeats}", plan.run(said(name)))
+
+
+def _rq3(making: Making) -> str:
+    tables = rq3(making.subjects, making.work, seconds=making.seconds, progress=said("rq3"))
+    return part(f"fairbits paper rq3 --budget {making.seconds:g}s", *tables)
+
+
+def _compare(making: Making) -> str:
+    subject = load_subject(making.compared).with_protected(["sex"])
+    contest = Contest(Budget(seconds=making.seconds), repeats=making.rounds)
+    found = compare(subject, contest, folder=making.work / "compare", progress=said("compare"))
+    command = f"fairbits compare {making.compared} --protected sex --budget {making.seconds:g}s"
+    return part(f"{command} --repeats {making.rounds}", _contest(found))
+
+
+def _contest(found: Comparison) -> Results:
+    """The comparison as one table, and who was ahead."""
+    names = ("id_cases", "id_per_second", "id_per_million_queries", "local_success_rate", "seconds_to_first_id")
+    names += ("seconds_to_1000_id", "k_max", "diversity", "leaves_covered", "changed")
+    rows = []
+    for entry in found.entries:
+        cells = [entry.mean(name) for name in names]
+        cells[3] = None if cells[3] is None else 100 * cells[3]
+        verdict = [None, None] if entry.verdict is None else [entry.verdict.p, entry.verdict.a12]
+        rows.append([entry.strategy, cells[0], entry.deviation("id_cases"), *cells[1:], *verdict])
+    columns = ("strategy", "ID cases", "±", "ID/s", "per M queries", "local %", "1st s", "1000th s", "k")
+    columns += ("diversity", "leaves", "changed", "p", "A12")
+    ranked = sorted(found.entries, key=lambda entry: -(entry.mean("id_cases") or 0.0))
+    order = ", ".join(f"{entry.strategy} {entry.mean('id_cases'):,.0f}" for entry in ranked)
+    return Results("", columns, rows, [], [f"By ID cases: {order}."])
+
+
+def _rivals(making: Making) -> str:
+    table = rivals.measured(making.plain, "sex", seconds=making.seconds, rounds=1)
+    names = " ".join(making.plain)
+    return part(f"python -m benchmarks.rivals --subjects {names} --seconds {making.seconds:g} --rounds 1", table)
+
+
+def _ablation(making: Making) -> str:
+    subjects = roster(making.ablated)
+    progress = said("ablation")
+    table = ablation(subjects, making.work, queries=making.queries, repeats=making.rounds, progress=progress)
+    names, options = ",".join(making.ablated), f"--queries {making.queries} --repeats {making.rounds}"
+    return part(f"fairbits paper ablation --subjects {names} {options}", table)
+
+
+PARTS: dict[str, Callable[[Making], str]] = {
+    "made": made,
+    "datasets": _datasets,
+    "rq1": lambda making: _question("rq1", making),
+    "rq2": lambda making: _question("rq2", making),
+    "rq3": _rq3,
+    "compare": _compare,
+    "rivals": _rivals,
+    "ablation": _ablation,
+}
+
+
+def said(name: str) -> Callable[[int, int, str], None]:
+    """Progress on stderr: what runs, and how long the rest of this table will take."""
+    begin = time.monotonic()
+
+    def report(done: int, total: int, what: str) -> None:
+        left = f", about {(time.monotonic() - begin) / done * (total - done):.0f} s left" if done else ""
+        print(f"{name} {done + 1} of {total}: {what}{left}", file=sys.stderr, flush=True)
+
+    return report
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """The page with another text between the markers of a part.
+
+    >>> replaced("a\\n<!-- begin: x -->\\nold\\n<!-- end: x -->\\nb", "x", "new")
+    'a\\n<!-- begin: x -->\\n\\nnew\\n\\n<!-- end: x -->\\nb'
+    """
+    begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise OptionError(f"the page must have {begin!r} and {end!r} once each.")
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n\n{text}\n\n{end}", page, flags=re.DOTALL)
+
+
+def remake(page: Path, making: Making, names: list[str]) -> None:
+    """Make the parts one after the other; each is on the page as soon as it is there."""
+    for name in names:
+        begin = time.monotonic()
+        text = PARTS[name](making)
+        page.write_text(replaced(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def smallest(work: Path) -> Making:
+    """Every table, with as little in it as there can be."""
+    instant = {"compared": "heart", "plain": ("heart",), "ablated": ("heart",), "queries": 50_000, "rounds": 1}
+    return Making(roster(["heart"]), 0.1, 1, work, **instant)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each search")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each cell of rq1 and rq2")
+    parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}")
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    parser.add_argument("--work", type=Path, default=Path("runs", f"page-{now}"), help="folder of finished cells")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--smallest", action="store_true", help="one subject, an instant each, into a copy of the page")
+    args = parser.parse_args()
+    names = list(PARTS) if args.only is None else [name.strip() for name in args.only.split(",")]
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}; there are: {', '.join(PARTS)}")
+    if not args.smallest:
+        remake(args.page, Making(roster(None), args.seconds, args.repeats, args.work), names)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "paper.md"
+        shutil.copy(args.page, copy)
+        remake(copy, smallest(Path(place)), names)
+
+
+if __name__ == "__main__":
+    main()

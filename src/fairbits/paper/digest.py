@@ -1,0 +1,158 @@
+"""What the tables say, in sentences made from their rows: nobody has to count by hand, and no count gets stale."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain.words import joined
+from fairbits.paper.published import published
+from fairbits.paper.tables import Cell, shown
+
+PAPER, BASELINE = "paper", "dice"
+Rows = Sequence[Sequence[Cell]]
+
+
+def rq1_findings(rows: Rows) -> list[str]:
+    """How k grows, who takes it furthest, and how that compares with what was printed."""
+    cells = _by_subject(rows, ("m", "K_I", "cases", "K_F", "k max", "T", "Q_inf", "Q_1"))
+    growth = defaultdict[str, list[float]](list)
+    above, shares = Counter[str](), list[float]()
+    strategies = list(dict.fromkeys(str(row[1]) for row in rows if row[1] != PAPER))
+    for found in cells.values():
+        for who, row in found.items():
+            if row["K_I"] and row["K_F"]:
+                growth[who].append(row["K_F"] / row["K_I"])
+            printed = found.get(PAPER, {}).get("K_F")
+            above[who] += int(printed is not None and (row["K_F"] or 0) > printed)
+            if who == BASELINE and row["Q_inf"] and row["Q_1"] is not None:
+                shares.append(row["Q_1"] / row["Q_inf"])
+    spans = [f"{'the paper' if who == PAPER else who} {_span(values)}" for who, values in growth.items()]
+    says = [f"K_F / K_I, smallest to largest: {'; '.join(spans)}."]
+    for name in ("K_F", "k max"):
+        wins = _wins({s: {who: found[who][name] for who in strategies} for s, found in cells.items()})
+        says.append(f"Largest {name}: {_tally(wins, len(cells), 'subjects')}.")
+    ahead = joined([f"{who} on {above[who]}" for who in strategies])
+    says.append(f"K_F above the paper's, which had an hour: {ahead} of {len(cells)} subjects.")
+    return [*says, *([f"Q1 of {BASELINE} is {np.mean(shares):.0%} of its Q∞ on average."] if shares else [])]
+
+
+def rq2_findings(rows: Rows) -> list[str]:
+    """Who finds most, by how much, and how soon."""
+    cells = _by_subject(rows, ("ids", "p_ids", "local", "p_local", "first", "p_first", "thousandth", "p_thousandth"))
+    strategies = list(dict.fromkeys(str(row[1]) for row in rows))
+    wins = _wins({name: {who: row["ids"] for who, row in found.items()} for name, found in cells.items()})
+    says = [f"Most ID cases: {_tally(wins, len(cells), 'cells')}."]
+    ratios = []
+    for who in strategies:
+        pairs = [(c[who]["ids"], c[BASELINE]["ids"]) for c in cells.values() if BASELINE in c and who in c]
+        logs = [np.log(one / other) for one, other in pairs if one and other]
+        if who != BASELINE and logs:
+            ratios.append(f"{who} {np.exp(np.mean(logs)):.2f} ×")
+    if ratios:
+        says.append(f"ID cases beside {BASELINE}, geometric mean over the cells: {', '.join(ratios)}.")
+    for who in strategies:
+        mine = [found[who] for found in cells.values() if who in found]
+        times = [f"{label} {_mean_and_worst([row[key] for row in mine])}" for key, label in _TIMES.items()]
+        says.append(f"{who}: {'; '.join(times)}.")
+    printed = [_mean(published("rq2"), f"{BASELINE}_seconds_to_{key}") for key in ("first", "1000")]
+    return [*says, f"The paper's {BASELINE}, mean of its printed cells: {printed[0]:.2f} s and {printed[1]:.1f} s."]
+
+
+_TIMES = {"first": "the first ID case after", "thousandth": "the 1000th after"}
+
+
+def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
+    """Which layers, and what holding neurons does; for the one table and for the other."""
+    places = _by_subject(located, ("layer",))
+    both = [(found[BASELINE]["layer"], found[PAPER]["layer"]) for found in places.values() if BASELINE in found]
+    same = sum(ours == theirs for ours, theirs in both)
+    ours, theirs = (Counter(side) for side in zip(*both, strict=True)) if both else (Counter(), Counter())
+    shape = f"Ours: {_layers(ours)}; the paper's: {_layers(theirs)}."
+    where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
+    cells = _by_subject(mitigated, ("acc", "k", "off_acc", "off_k", "on_acc", "on_k", "s", "set", "set_k", "points"))
+    says = []
+    for who, label in ((BASELINE, "ours"), (PAPER, "the paper")):
+        falls, seconds = [], []
+        for found in cells.values():
+            row = found.get(who, {})
+            held = [row[name] for name in ("off_k", "on_k") if row.get(name) is not None]
+            falls += [100 * (1 - min(held) / row["k"])] if held else []
+            seconds += [row["s"]] if row.get("s") is not None else []
+        if falls:
+            says.append(
+                f"The better single neuron, {label}: mean k falls by {_span(falls)} % ({len(falls)} of {len(cells)} "
+                f"subjects have one), in {_span(seconds)} s."
+            )
+    sets = [found[BASELINE] for found in cells.values() if found.get(BASELINE, {}).get("set_k") is not None]
+    if sets:
+        kept = sum(row["points"] >= -2 for row in sets)
+        says.append(
+            f"A set of neurons, on held-out evidence: mean k falls by {_span([-row['set_k'] for row in sets])} %; "
+            f"within two points of accuracy there too on {kept} of {len(sets)} subjects."
+        )
+    return where, says
+
+
+def ablation_findings(rows: Rows) -> list[str]:
+    """What quantitative feedback is worth at equal queries."""
+    cells = _by_subject(rows, ("cases", "ids", "local", "k_max", "k_mean"))
+    pairs = [(c["constrained"], c["binary"]) for c in cells.values()]
+    more = [100 * (own["ids"] / other["ids"] - 1) for own, other in pairs if other["ids"]]
+    gaps = [own["k_max"] - other["k_max"] for own, other in pairs]
+    higher = sum(own["k_mean"] > other["k_mean"] for own, other in pairs)
+    says = [f"Quantitative feedback finds {_span(more)} % more ID cases than binary feedback."] if more else []
+    says.append(f"Its mean k is higher on {higher} of {len(pairs)} subjects; its largest k is {_span(gaps)} higher.")
+    return says
+
+
+def _by_subject(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """subject → who → figure; a row without a subject belongs to the one above."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    last = ""
+    for subject, who, *cells in rows:
+        last = str(subject) or last
+        found.setdefault(last, {})[str(who)] = dict(zip(names, cells, strict=False))
+    return found
+
+
+def _wins(values: Mapping[str, Mapping[str, float | None]]) -> Counter[str]:
+    """How often each is largest; where several are, each of them counts."""
+    wins = Counter[str]()
+    for mine in values.values():
+        known = {who: value for who, value in mine.items() if value}
+        best = max(known.values(), default=None)
+        wins.update(who for who in mine if best is not None and known.get(who) == best)
+    return wins
+
+
+def _tally(wins: Counter[str], total: int, what: str) -> str:
+    """Who wins how often, most first."""
+    named = [f"{who} in {count}" for who, count in wins.most_common()]
+    ties = " (a tie counts for both)" if sum(wins.values()) > total else ""
+    return f"{joined(named) or 'nobody'} of {total} {what}{ties}"
+
+
+def _span(values: Sequence[float]) -> str:
+    """The smallest and the largest of some values."""
+    low, high = shown(float(min(values))), shown(float(max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _mean_and_worst(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "– (never)"
+    missing = f", not reached in {len(values) - len(known)}" if len(known) < len(values) else ""
+    return f"{shown(float(np.mean(known)))} s on average, {shown(max(known))} s at worst{missing}"
+
+
+def _layers(counts: Counter[Any]) -> str:
+    return ", ".join(f"{layer} ({count} ×)" for layer, count in sorted(counts.items(), key=lambda pair: str(pair[0])))
+
+
+def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
+    return float(np.mean([float(row[column]) for row in rows if row.get(column)]))

@@ -1,0 +1,65 @@
+"""What every page shares: one file, no network, its own look and script, everything from outside escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairbits._version import __version__
+from fairbits.domain.words import harmless, shortened
+from fairbits.report import words
+from fairbits.report.palette import stylesheet
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template as a whole page."""
+    script = _text("report.js")
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            citation=words.CITATION,
+            doi=words.DOI,
+            version=__version__,
+            css=Markup(stylesheet() + _text("report.css")),  # noqa: S704 - ours
+            script=Markup(script),  # noqa: S704 - ours
+            script_hash=f"sha256-{digest}",
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("fairbits.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_safe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["short"] = shortened
+    made.globals |= {
+        "number": words.number,
+        "percent": words.percent,
+        "signed": words.signed,
+        "by_kind": words.by_kind,
+    }
+    return made
+
+
+def _safe(value: Any) -> Any:
+    """Every value that a template prints goes through here: escaping is Jinja's, tricks with direction are ours."""
+    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(name: str) -> str:
+    return resources.files("fairbits.report").joinpath("templates", name).read_text(encoding="utf-8").strip()
