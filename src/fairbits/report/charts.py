@@ -127,7 +127,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     return made
 
 
-def pareto(found: Repaired) -> Picture:
+def pareto(found: Repaired, measured_by: str = "accuracy") -> Picture:
     """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats in both."""
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
@@ -148,7 +148,7 @@ def pareto(found: Repaired) -> Picture:
     _label_points(ax, found)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
     ax.margins(0.09, 0.14)
-    name_axes(ax, "mean k of held-out cases (1: no class but one)", "accuracy on held-out rows")
+    name_axes(ax, "mean k of held-out cases (1: no class but one)", f"{measured_by} on held-out rows")
     return made
 
 

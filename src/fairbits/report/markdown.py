@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fairbits.domain.words import joined, shortened
 from fairbits.report import words
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
-from fairbits.report.words import by_kind, number, percent, signed
+from fairbits.report.words import by_kind, number, percent, quality, signed
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
@@ -24,7 +24,7 @@ def render_markdown(data: ReportData) -> str:
     if data.debugged is not None:
         parts += [_network(data.debugged), _origin(data.debugged)]
     if data.repaired is not None:
-        parts.append(_repairs(data.repaired))
+        parts.append(_repairs(data.repaired, quality(data.about)))
     parts.append(_again(data))
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 
@@ -184,7 +184,7 @@ def _origin(debugged: Debugged) -> Iterator[str]:
         yield f"- {text(note, 400)}"
 
 
-def _repairs(repaired: Repaired) -> Iterator[str]:
+def _repairs(repaired: Repaired, measured_by: str) -> Iterator[str]:
     yield "## Repairs"
     yield ""
     yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
@@ -202,7 +202,7 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
         ]
         for m in repaired.repairs
     )
-    yield from _table(["repair", "accuracy", "mean k", "ID rate", "what was done"], rows)
+    yield from _table(["repair", measured_by, "mean k", "ID rate", "what was done"], rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)

@@ -10,7 +10,7 @@ from fairbits.report import anatomy, charts, portraits
 from fairbits.report.drawing import Picture
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData, Searched
 from fairbits.report.svg import inline_svg
-from fairbits.report.words import number, percent, signed
+from fairbits.report.words import number, percent, quality, signed
 
 Drawn = tuple[str, Picture | None, str, str]
 
@@ -40,7 +40,9 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         words = joined([f"{shortened(s.attribute, 40)} {s.shapley:.2f} bits ({s.share:.0%})" for s in shares])
         yield "shapley", charts.shapley(shares), "Shapley shares of the protected attributes", words
     if data.repaired is not None:
-        yield "pareto", charts.pareto(data.repaired), "Accuracy and mean k of all repairs", _pareto_words(data.repaired)
+        by = quality(data.about)
+        title = f"{by.capitalize()} and mean k of all repairs"
+        yield "pareto", charts.pareto(data.repaired, by), title, _pareto_words(data.repaired)
 
 
 def _searched(searched: Searched) -> Iterator[Drawn]:

@@ -32,6 +32,11 @@ LIMITS = (
 )
 
 
+def quality(about: About) -> str:
+    """What a repair is measured by besides k."""
+    return "variance explained" if about.regression else "accuracy"
+
+
 def sentence(about: About, bits: float) -> str:
     """The report in one sentence."""
     names = joined([shortened(name, 60) for name in about.protected])
