@@ -22,10 +22,10 @@ from fairbits.engine.simd import compiled, inlined
 TRIES, CHANGES = 6, 2
 """Changes that a member looks at for each that it makes, and how many it makes at most."""
 
-BOLD, ANEW, MORE = 0.05, 0.2, 0.4
+BOLD, ANEW, MORE = 0.03, 0.2, 0.2
 """Chance of a member not to look, of a value to be drawn anew rather than moved a little, and of a second change."""
 
-DOUBT = 0.7
+DOUBT = 1.0
 """How much of what a change is expected to move counts against it."""
 
 SHORTNESS = 0.4
