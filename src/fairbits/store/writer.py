@@ -28,7 +28,7 @@ from fairbits.store.worker import Worker
 PART_ROWS = 262_144
 FLUSH_SECONDS = 4.0
 #: Rows that are completed together, well before their part is due: the last flush of a run shall not take long.
-BLOCK_ROWS = 32_768
+BLOCK_ROWS = 16_384
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
