@@ -1,0 +1,263 @@
+"""A search by many hands: cut, carried out, put together. It ends with the cases that one pair of hands would find."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fairbits.data import Subject
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.measure import Evaluator
+from fairbits.scale import shard_search
+from fairbits.scale.coordinating import Carried, carry_out
+from fairbits.scale.hands import Hands, open_executor
+from fairbits.scale.job import Executor, Fault, Job
+from fairbits.scale.planning import Plan, Shard
+from fairbits.scale.portable import Portable
+from fairbits.search import Settings, Tally, search_subject
+from fairbits.search.problem import Problem
+from fairbits.search.running import Watch, manifest_of, new_folder, problem_of
+from fairbits.search.strategy import Strategy
+from fairbits.search.summary import summarise
+from fairbits.store import Run, ShardedWriter
+from fairbits.store.places import is_local, place_of
+
+#: Seconds between two looks of run.json, at least.
+WRITE_EVERY = 2.0
+#: Figures that are maxima, and those that the cases themselves tell better than sums could.
+_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
+_FIRST_IDS = "SELECT seconds FROM cases WHERE flips ORDER BY seconds LIMIT 1 OFFSET {}"
+
+
+def search(
+    subject: Subject,
+    settings: Settings,
+    folder: str | Path | None = None,
+    *,
+    hands: Hands | None = None,
+    shards: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    trust_pickle: bool = False,
+    watch: Watch | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Run:
+    """Search with these hands, and give back the run.
+
+    A budget in evaluations gives the same cases whoever does it. A search of one shard that nobody is to share, or
+    that only the clock ends, is done as it stands, with threads.
+    """
+    hands = hands or Hands(threads=settings.threads)
+    place = None if folder is None else place_of(folder)
+    problem, strategy = problem_of(subject, settings)
+    fingerprint, m = subject.fingerprint(), problem.evaluator.m
+    plan = Plan.of(settings.budget, strategy, fingerprint=fingerprint, seed=settings.seed, m=m, shards=shards)
+    if resume and place is not None:
+        before = Run.open(place)
+        plan, sharded = _as_before(before, plan, hands, shards), before.sharded
+    else:
+        several = strategy.rounds is None and plan.count is not None and plan.count > 1
+        elsewhere = place is not None and not is_local(place)
+        sharded = several or elsewhere or hands.many or shards is not None
+    if not sharded:
+        return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
+    manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
+    manifest |= {"shards": plan.count, "threads": hands.each}
+    place = place or new_folder(subject.name, settings)
+    writer = (
+        ShardedWriter.resume(place, manifest)
+        if resume
+        else ShardedWriter.create(place, manifest, subject.schema, force=force)
+    )
+    portable = Portable.of(subject, trust_pickle=trust_pickle)
+    return _Searching(problem, strategy, plan, hands, writer, settings, portable, watch, stop).do()
+
+
+def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
+    """A run that goes on keeps its shards; one that has none cannot get any."""
+    if not run.sharded:
+        if hands.many or shards is not None:
+            raise OptionError(
+                f"the run in {str(run.folder)!r} was not cut into shards, so workers cannot share it; go on without "
+                f"--workers, --ray and --shards, or start a new run with them."
+            )
+        return plan
+    count = run.manifest["shards"]
+    if shards is not None and shards != count:
+        raise OptionError(f"the run in {str(run.folder)!r} has {count} shards, not {shards}; leave --shards out.")
+    return Plan(plan.fingerprint, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
+
+
+@dataclass(slots=True)
+class _Merged:
+    """What all shards together have done; stands where an oracle would."""
+
+    problem: Problem
+    tally: Tally = field(default_factory=Tally)
+    findings: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def evaluator(self) -> Evaluator:
+        return self.problem.evaluator
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Put in another shard."""
+        add_tally(self.tally, Tally(**record["tally"]))
+        self.findings |= record["findings"]
+
+
+def add_tally(total: Tally, more: Tally) -> None:
+    """Sums, but for what is a maximum."""
+    for one in fields(Tally):
+        was, now = getattr(total, one.name), getattr(more, one.name)
+        if one.name not in _ASKED:
+            setattr(total, one.name, max(was, now) if one.name in _LARGEST else was + now)
+
+
+class _Searching:
+    """One sharded search in progress."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        strategy: Strategy,
+        plan: Plan,
+        hands: Hands,
+        writer: ShardedWriter,
+        settings: Settings,
+        portable: Portable,
+        watch: Watch | None,
+        stop: Callable[[], bool] | None,
+    ):
+        self.problem, self.strategy, self.plan, self.hands = problem, strategy, plan, hands
+        self.writer, self.settings, self.watch, self.stop = writer, settings, watch, stop
+        shared = shard_search.Shared(portable, replace(settings, threads=hands.each), str(writer.folder))
+        self.job = Job(shard_search.prepare, shard_search.perform, shared)
+        self.complete = {number: one for number, one in writer.complete.items() if not self._to_be_redone(one)}
+        self.merged = _Merged(problem)
+        for number in sorted(self.complete):
+            self.merged.add(self.complete[number])
+        self.used = float(writer.facts.get("seconds") or 0.0)
+        self.begin = self.written = time.monotonic()
+
+    def _to_be_redone(self, record: dict[str, Any]) -> bool:
+        """A shard that the clock cut short is done again where the search has a last shard."""
+        return self.plan.count is not None and record["ended"] == "time"
+
+    def do(self) -> Run:
+        try:
+            carried = self._carry_out()
+            status = self._status(carried)
+            self.merged.seconds = self.elapsed
+            summary = self._summary(status)
+            self.writer.finish(status, summary)
+        except BaseException as error:
+            self.writer.note(seconds=self.elapsed)
+            self.writer.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", None)
+            raise
+        self._raise_lost(carried)
+        return Run.open(self.writer.folder)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the search so far; the start of workers is not counted, and pauses of a resumed run are not."""
+        return self.used + time.monotonic() - self.begin
+
+    def _carry_out(self) -> Carried:
+        if self.plan.count is not None and len(self.complete) == self.plan.count:
+            return Carried()
+        with open_executor(self.hands, self.job, stop=self.stop, tell=self._tell) as executor:
+            self._start(executor)
+            return carry_out(
+                executor,
+                self._open_shards(),
+                pack=lambda shard: shard_search.Task(shard, self.elapsed),
+                on_done=self._done,
+                on_fault=self._fault,
+                on_tick=self._tick,
+                stop=self.stop,
+            )
+
+    def _start(self, executor: Executor) -> None:
+        self.begin = time.monotonic()
+        self.writer.note(executor=executor.name, workers=executor.slots, threads=self.hands.each)
+        self.writer.note(shards=self.plan.count, done=len(self.complete))
+        self.writer.write("running")
+
+    def _open_shards(self) -> Iterator[tuple[int, Shard]]:
+        limit = self.settings.budget.seconds
+        for shard in self.plan.shards():
+            if limit is not None and self.elapsed >= limit:
+                return
+            if shard.number not in self.complete:
+                yield shard.number, shard
+
+    def _done(self, number: int, record: dict[str, Any]) -> None:
+        if record["ended"] != "stopped":
+            self.complete[number] = self.writer.complete[number] = record
+        self.merged.add(record)
+        self.writer.note(done=len(self.complete), seconds=self.elapsed)
+
+    def _fault(self, number: int, failed: int, fault: Fault) -> None:
+        self.writer.note({"shard": number, "attempt": failed, "kind": fault.kind, "what": fault.words})
+        self._write()
+
+    def _tell(self, tally: Tally) -> None:
+        """Of the shard that is being done in this process."""
+        if self.watch is not None:
+            shown = Tally(**asdict(self.merged.tally))
+            add_tally(shown, tally)
+            self.watch(self._with_goal(shown), self.elapsed)
+
+    def _tick(self) -> None:
+        if self.watch is not None:
+            self.watch(self._with_goal(self.merged.tally), self.elapsed)
+        if time.monotonic() - self.written >= WRITE_EVERY:
+            self._write()
+
+    def _with_goal(self, tally: Tally) -> Tally:
+        tally.goal = self.strategy.people
+        return tally
+
+    def _write(self) -> None:
+        """Bring run.json up to date; a full disk is noticed by the shards, and must not end the coordinator."""
+        self.written = time.monotonic()
+        try:
+            self.writer.write("running")
+        except OSError as error:
+            self.writer.note(unwritten=str(error))
+
+    def _status(self, carried: Carried) -> str:
+        self.writer.note(done=len(self.complete), seconds=self.elapsed)
+        if carried.stopped:
+            return "interrupted"
+        if carried.lost:
+            return "failed"
+        cut = any(record["ended"] == "time" for record in self.complete.values())
+        missing = self.plan.count is not None and len(self.complete) < self.plan.count
+        return "interrupted" if (cut or missing) and self.strategy.rounds is not None else "finished"
+
+    def _summary(self, status: str) -> dict[str, Any]:
+        run = Run.open(self.writer.folder)
+        tally = self.merged.tally
+        for name, place in (("seconds_to_first_id", 0), ("seconds_to_1000_id", 999)):
+            rows = run.query(_FIRST_IDS.format(place))["seconds"].to_pylist()
+            setattr(tally, name, rows[0] if rows else None)
+        exact = self.strategy.rounds is not None and status == "finished"
+        return summarise(run, self.merged, self.settings, exact_within=self.strategy.exact_within if exact else None)
+
+    def _raise_lost(self, carried: Carried) -> None:
+        if not carried.lost:
+            return
+        number, fault = next(iter(carried.lost.items()))
+        many = f"{len(carried.lost)} shards were given up, the first of them number {number}"
+        one = f"shard {number} was given up"
+        folder = self.writer.folder
+        raise FairbitsError(
+            f"{one if len(carried.lost) == 1 else many}, after 4 tries: {fault.words}; what the others found is in "
+            f"{str(folder)!r}; mend that and go on with --resume."
+        )

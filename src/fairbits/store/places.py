@@ -1,0 +1,41 @@
+"""Where a run lies: a folder of this machine, or an address such as ``s3://bucket/run``.
+
+An address becomes a path of universal-pathlib, which has the methods of ``pathlib.Path`` over any fsspec file system:
+whoever is handed a place uses it as a ``Path``, and asks ``is_local`` only where files of this machine can do more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from fairbits.errors import MissingDependencyError, OptionError
+
+MARK = "://"
+
+
+def place_of(text: str | Path) -> Path:
+    """The place that somebody wrote."""
+    if not isinstance(text, str):
+        return text
+    if MARK not in text:
+        return Path(text)
+    if text.startswith("file://"):
+        return Path(text.removeprefix("file://"))
+    try:
+        from upath import UPath
+    except ImportError:
+        raise MissingDependencyError("universal-pathlib", "remote", f"a run at {text!r}") from None
+    try:
+        place = UPath(text)
+        place.fs.invalidate_cache()  # what others wrote since this process last looked
+    except ImportError as error:
+        raise OptionError(f"{text!r} needs a package that is not installed ({error}).") from None
+    except ValueError as error:
+        raise OptionError(f"{text!r} is no address of a file system that fsspec knows: {error}.") from None
+    return cast(Path, place)
+
+
+def is_local(place: Path) -> bool:
+    """Whether it is a folder or file of this machine."""
+    return isinstance(place, Path)
