@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, threads_of
 
 
 def debug(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     all_layers: Annotated[bool, typer.Option("--all-layers", help="Neurons of all hidden layers.")] = False,
     samples: Annotated[int, typer.Option(help="How many cases: the worst fifth, the others at random.")] = 1000,
     no_layers: Annotated[

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, threads_of
 
 if TYPE_CHECKING:
     from fairbits.search import Budget
 
 
 def repair(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
     choose: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation at run time

@@ -34,6 +34,11 @@ class Hands:
         return self.workers is not None or self.ray is not None
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether the work is done in other processes than this one."""
+        return self.ray is not None or (self.workers or 1) > 1
+
+    @property
     def each(self) -> int | None:
         """The threads of one worker; None: all cores."""
         return 1 if self.threads is None and self.many else self.threads
@@ -55,7 +60,7 @@ def open_executor(
         from fairbits.scale.ray import Ray
 
         return Ray(job, address=hands.ray, workers=hands.workers, threads=hands.each or 1)
-    if hands.workers is not None and hands.workers > 1:
+    if hands.workers is not None and hands.elsewhere:
         from fairbits.scale.processes import Processes
 
         return Processes(job, workers=hands.workers, threads=hands.each or 1)

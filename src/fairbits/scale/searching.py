@@ -12,7 +12,7 @@ from fairbits.data import Subject
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.measure import Evaluator
 from fairbits.scale import shard_search
-from fairbits.scale.coordinating import Carried, carry_out
+from fairbits.scale.coordinating import RETRIES, Carried, carry_out
 from fairbits.scale.hands import Hands, open_executor
 from fairbits.scale.job import Executor, Fault, Job
 from fairbits.scale.planning import Plan, Shard
@@ -67,13 +67,13 @@ def search(
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
     place = place or new_folder(subject.name, settings)
+    packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
     writer = (
         ShardedWriter.resume(place, manifest)
         if resume
         else ShardedWriter.create(place, manifest, subject.schema, force=force)
     )
-    portable = Portable.of(subject, trust_pickle=trust_pickle)
-    return _Searching(problem, strategy, plan, hands, writer, settings, portable, watch, stop).do()
+    return _Searching(problem, strategy, plan, hands, writer, settings, packed, watch, stop).do()
 
 
 def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
@@ -129,13 +129,13 @@ class _Searching:
         hands: Hands,
         writer: ShardedWriter,
         settings: Settings,
-        portable: Portable,
+        subject: Subject | Portable,
         watch: Watch | None,
         stop: Callable[[], bool] | None,
     ):
         self.problem, self.strategy, self.plan, self.hands = problem, strategy, plan, hands
         self.writer, self.settings, self.watch, self.stop = writer, settings, watch, stop
-        shared = shard_search.Shared(portable, replace(settings, threads=hands.each), str(writer.folder))
+        shared = shard_search.Shared(subject, replace(settings, threads=hands.each), str(writer.folder))
         self.job = Job(shard_search.prepare, shard_search.perform, shared)
         self.complete = {number: one for number, one in writer.complete.items() if not self._to_be_redone(one)}
         self.merged = _Merged(problem)
@@ -143,24 +143,40 @@ class _Searching:
             self.merged.add(self.complete[number])
         self.used = float(writer.facts.get("seconds") or 0.0)
         self.begin = self.written = time.monotonic()
+        self.started = False
 
     def _to_be_redone(self, record: dict[str, Any]) -> bool:
         """A shard that the clock cut short is done again where the search has a last shard."""
         return self.plan.count is not None and record["ended"] == "time"
 
     def do(self) -> Run:
+        """Carry it out, and leave the run in a state that says how it ended."""
         try:
             carried = self._carry_out()
             status = self._status(carried)
             self.merged.seconds = self.elapsed
-            summary = self._summary(status)
-            self.writer.finish(status, summary)
+            self._finish(status, self._summary(status))
+            if carried.lost:
+                raise self._lost(carried)
         except BaseException as error:
-            self.writer.note(seconds=self.elapsed)
-            self.writer.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", None)
+            if not self.started and not self.writer.complete:
+                self.writer.withdraw()  # workers could not be had: no run was begun
+            elif self.writer.status == "running":
+                self._finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", None)
             raise
-        self._raise_lost(carried)
         return Run.open(self.writer.folder)
+
+    def _finish(self, status: str, summary: dict[str, Any] | None) -> None:
+        """What is on disk is safe whether or not its summary can be written; a status that says "finished" must be."""
+        self.writer.note(seconds=self.elapsed)
+        try:
+            self.writer.finish(status, summary)
+        except OSError as error:
+            if status == "finished":
+                raise FairbitsError(
+                    f"cannot write the summary of {str(self.writer.folder)!r}: {error.strerror or error}; all cases "
+                    f"are safe; mend that and go on with --resume."
+                ) from error
 
     @property
     def elapsed(self) -> float:
@@ -183,7 +199,7 @@ class _Searching:
             )
 
     def _start(self, executor: Executor) -> None:
-        self.begin = time.monotonic()
+        self.begin, self.started = time.monotonic(), True
         self.writer.note(executor=executor.name, workers=executor.slots, threads=self.hands.each)
         self.writer.note(shards=self.plan.count, done=len(self.complete))
         self.writer.write("running")
@@ -250,14 +266,11 @@ class _Searching:
         exact = self.strategy.rounds is not None and status == "finished"
         return summarise(run, self.merged, self.settings, exact_within=self.strategy.exact_within if exact else None)
 
-    def _raise_lost(self, carried: Carried) -> None:
-        if not carried.lost:
-            return
+    def _lost(self, carried: Carried) -> FairbitsError:
         number, fault = next(iter(carried.lost.items()))
         many = f"{len(carried.lost)} shards were given up, the first of them number {number}"
-        one = f"shard {number} was given up"
-        folder = self.writer.folder
-        raise FairbitsError(
-            f"{one if len(carried.lost) == 1 else many}, after 4 tries: {fault.words}; what the others found is in "
-            f"{str(folder)!r}; mend that and go on with --resume."
+        return FairbitsError(
+            f"{f'shard {number} was given up' if len(carried.lost) == 1 else many}, after {RETRIES + 1} tries: "
+            f"{fault.words}; what the others found is in {str(self.writer.folder)!r}; mend that and go on with "
+            f"--resume."
         )

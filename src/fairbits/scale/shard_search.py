@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbits.data import Subject
 from fairbits.randomness import generator
 from fairbits.scale.job import Signals
 from fairbits.scale.planning import Shard
@@ -26,7 +27,7 @@ from fairbits.store.records import Layout
 class Shared:
     """What all shards of a search share."""
 
-    subject: Portable
+    subject: Subject | Portable  # itself only where nothing goes to another process
     settings: Settings
     folder: str
 
@@ -52,7 +53,7 @@ class Task:
 
 def prepare(shared: Shared) -> Bench:
     """Open the subject and get ready to search it."""
-    subject = shared.subject.open()
+    subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
     problem, strategy = problem_of(subject, shared.settings)
     nearest = prepare_search(problem, strategy)
     return Bench(problem, strategy, nearest, Layout(subject.schema), place_of(shared.folder))

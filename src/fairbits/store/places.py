@@ -6,10 +6,12 @@ whoever is handed a place uses it as a ``Path``, and asks ``is_local`` only wher
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from fairbits.errors import MissingDependencyError, OptionError
+from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 
 MARK = "://"
 
@@ -39,3 +41,17 @@ def place_of(text: str | Path) -> Path:
 def is_local(place: Path) -> bool:
     """Whether it is a folder or file of this machine."""
     return isinstance(place, Path)
+
+
+@contextmanager
+def reaching(place: Path) -> Iterator[None]:
+    """Say in one sentence why a store elsewhere cannot be used: each kind has errors of its own."""
+    try:
+        yield
+    except FairbitsError:
+        raise
+    except Exception as error:
+        if is_local(place):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise OptionError(f"cannot use {str(place)!r}: {reason}; check the address and who may use it.") from error

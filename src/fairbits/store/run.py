@@ -17,7 +17,7 @@ from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store import parts, shards
 from fairbits.store.files import read_json
-from fairbits.store.places import place_of
+from fairbits.store.places import place_of, reaching
 from fairbits.store.questions import Questions, check_top
 from fairbits.store.records import FIGURES, Case, Layout
 
@@ -47,7 +47,8 @@ class Run:
     def open(cls, folder: str | Path) -> Self:
         """The run in a folder."""
         place = place_of(folder)
-        return cls(place, manifests.read_record(place))
+        with reaching(place):
+            return cls(place, manifests.read_record(place))
 
     def __len__(self) -> int:
         return self._distinct if self.sharded else sum(part.rows for part in self._parts)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairbits.domain import Schema
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import OptionError
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store import parts, shards
 from fairbits.store.files import write_json
-from fairbits.store.places import is_local, place_of
+from fairbits.store.places import place_of, reaching
 from fairbits.store.records import Layout
 
 
@@ -33,10 +33,10 @@ class ShardedWriter:
         """Start a run in a new or empty place; with ``force`` an earlier run there is replaced."""
         place = place_of(folder)
         record = manifests.new_record(manifest, schema) | {"scale": {"faults": []}}
-        with _reaching(place):
+        with _opening(place):
             places.prepare(place, force=force)
         writer = cls(place, record, places.lock(place))
-        with _reaching(place, writer):
+        with _opening(place, writer):
             places.clear(place)
             (place / shards.FOLDER).mkdir(exist_ok=True)
             write_json(place / places.RUN, record)
@@ -49,14 +49,14 @@ class ShardedWriter:
         Shards whose parts are missing or damaged are no longer complete: they are done again.
         """
         place = place_of(folder)
-        with _reaching(place):
+        with _opening(place):
             record = manifests.read_record(place)
         stored = manifests.manifest_of(record)
         manifests.check_same(stored, manifest)
         _check_budget(stored["budget"], manifest["budget"])
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
         writer = cls(place, record, places.lock(place))
-        with _reaching(place, writer):
+        with _opening(place, writer):
             places.remove_leftovers(place)
             (place / shards.FOLDER).mkdir(exist_ok=True)
             writer._restore()
@@ -71,6 +71,11 @@ class ShardedWriter:
             if part.is_file():
                 part.rename(part.with_name(name + parts.SET_ASIDE))
         self.complete = shards.read_records(self.folder)
+
+    @property
+    def status(self) -> str:
+        """How it stands, as run.json says or would say."""
+        return str(self._record["status"])
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -106,6 +111,16 @@ class ShardedWriter:
         finally:
             self.close()
 
+    def withdraw(self) -> None:
+        """Leave the place as it was found: nothing has been searched."""
+        try:
+            places.clear(self.folder)
+            for name in (parts.FOLDER, shards.FOLDER):
+                if (self.folder / name).is_dir():
+                    (self.folder / name).rmdir()
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Let other writers in."""
         if self._handle is not None:
@@ -124,17 +139,14 @@ def _check_budget(was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _reaching(place: Path, writer: ShardedWriter | None = None) -> Iterator[None]:
+def _opening(place: Path, writer: ShardedWriter | None = None) -> Iterator[None]:
     """Whatever goes wrong before the first case: let go of the place, and say why in one sentence."""
     try:
-        yield
+        with reaching(place):
+            yield
     except BaseException as error:
         if writer is not None:
             writer.close()
         if isinstance(error, OSError):
             raise places.unwritable(place, error) from None
-        if isinstance(error, Exception) and not isinstance(error, FairbitsError) and not is_local(place):
-            # Every kind of store has errors of its own, such as missing credentials.
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise OptionError(f"cannot use {str(place)!r}: {reason}; check the address and who may use it.") from error
         raise
