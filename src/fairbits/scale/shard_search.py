@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
+from fairbits.engine.crew import thread_count
 from fairbits.randomness import generator
 from fairbits.scale.job import Signals
 from fairbits.scale.planning import Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import BudgetSpent, Oracle, Settings
 from fairbits.search.budget import Stopped
-from fairbits.search.nearest import NearestRow
 from fairbits.search.problem import Problem
 from fairbits.search.running import prepare as prepare_search
 from fairbits.search.running import problem_of
@@ -38,7 +38,6 @@ class Bench:
 
     problem: Problem
     strategy: Strategy
-    nearest: NearestRow
     layout: Layout
     folder: Path
 
@@ -55,20 +54,26 @@ def prepare(shared: Shared) -> Bench:
     """Open the subject and get ready to search it."""
     subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
     problem, strategy = problem_of(subject, shared.settings)
-    nearest = prepare_search(problem, strategy)
-    return Bench(problem, strategy, nearest, Layout(subject.schema), place_of(shared.folder))
+    prepare_search(problem, strategy)
+    return Bench(problem, strategy, Layout(subject.schema), place_of(shared.folder))
 
 
 def perform(bench: Bench, task: Task, signals: Signals) -> dict[str, Any]:
     """Search one shard. Its cases are written as they are found; its record comes last, and makes them count."""
     shard = task.shard
-    writer = ShardWriter(bench.folder, bench.layout, shard.number, offset=shard.offset)
+    writer = ShardWriter(
+        bench.folder,
+        bench.layout,
+        shard.number,
+        offset=shard.offset,
+        complete=bench.problem.realism,
+        in_step=thread_count(bench.problem.evaluator.threads) == 1,
+    )
     try:
         oracle = Oracle(
             bench.problem,
             shard.budget,
             writer,
-            nearest=bench.nearest,
             used_seconds=task.elapsed,
             watch=lambda tally, _: signals.tell(tally),
             stop=signals.stop,

@@ -17,10 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from fairbits.domain.attribute import Codes
 from fairbits.store import parts
+from fairbits.store.block import Block, Complete, nothing_more
 from fairbits.store.files import read_json, write_json
 from fairbits.store.places import is_local
 from fairbits.store.records import Layout
@@ -31,6 +30,8 @@ RECORD = re.compile(r"(\d{6,})\.json")
 PART = re.compile(r"shard-(\d{6,})-([0-9a-f]{8})-(\d{4,})\.parquet")
 #: A part is written when it has so many rows, or when so many seconds have passed.
 PART_ROWS, FLUSH_SECONDS = 262_144, 10.0
+#: Rows that are completed together, well before their part is due.
+BLOCK_ROWS = 32_768
 #: Files that are opened at the same time where each of them costs a journey over the network.
 JOURNEYS = 16
 
@@ -45,13 +46,16 @@ class ShardWriter:
         number: int,
         *,
         offset: int = 0,
+        complete: Complete = nothing_more,
+        in_step: bool = False,
         part_rows: int = PART_ROWS,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.folder, self.layout, self.number, self.offset = folder, layout, number, offset
         self.token = uuid.uuid4().hex[:8]  # no other attempt, on whatever machine, writes to the same names
         self._part_rows, self._clock = part_rows, clock
-        self._buffer: list[pa.RecordBatch] = []
+        self._complete, self._in_step = complete, in_step
+        self._buffer: list[Block] = []
         self._rows = 0
         self._written: list[dict[str, Any]] = []
         self._flushed_at = clock()
@@ -61,10 +65,13 @@ class ShardWriter:
         """Keep some cases; their evaluations are numbered from the shard's own offset."""
         self._raise_failure()
         if len(codes):
-            shifted = {**figures, "evaluation": figures["evaluation"] + self.offset}
-            batch = self.layout.batch(codes, shifted, origin)
-            self._buffer.append(batch)
-            self._rows += batch.num_rows
+            if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
+                self._buffer.append(Block(self.layout, self._complete))
+            block = self._buffer[-1]
+            block.add(codes, {**figures, "evaluation": figures["evaluation"] + self.offset}, origin)
+            self._rows += len(codes)
+            if block.rows >= BLOCK_ROWS:
+                self._do(block.settle)
         if self._rows >= self._part_rows or (self._rows and self._clock() - self._flushed_at >= FLUSH_SECONDS):
             self._hand_over()
 
@@ -87,11 +94,18 @@ class ShardWriter:
         self._worker.stop()
 
     def _hand_over(self) -> None:
-        batches, rows = self._buffer, self._rows
+        blocks, rows = self._buffer, self._rows
         name = f"shard-{self.number:06d}-{self.token}-{len(self._written):04d}.parquet"
         self._written.append({"name": name, "rows": rows})
         self._buffer, self._rows, self._flushed_at = [], 0, self._clock()
-        self._worker.put(lambda: parts.write_part(self.folder / parts.FOLDER / name, batches, self.layout))
+        path = self.folder / parts.FOLDER / name
+        self._do(lambda: parts.write_part(path, [block.batch() for block in blocks], self.layout))
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """In the writing thread; ``in_step`` makes the search wait for it, so that a worker keeps to one core."""
+        self._worker.put(work)
+        if self._in_step:
+            self._worker.wait()
 
     def _raise_failure(self) -> None:
         if self._worker.error is not None:
