@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from fairbits.cli.app import app
 from fairbits.debug import debug_run
 from fairbits.errors import OptionError
 from fairbits.scale import Hands
@@ -49,11 +49,10 @@ def test_workers_write_to_s3_and_everything_reads_from_there(bucket: str, tmp_pa
     assert cases_of(run).equals(cases_of(alone))
     assert run.summary["cases"] == len(run) == len(alone)
     assert [case.k for case in run.worst(3)] == [case.k for case in alone.worst(3)]
-    debug_run(run, subject=planted_subject(), samples=20)
+    debug_run(run, subject=planted_subject(), samples=20, inside=False)
     assert json.loads(place_of(f"{bucket}/run/debug.json").read_text())["samples"] == 20
-    shown = [sys.executable, "-m", "fairbits", "cases", f"{bucket}/run", "--top", "1", "--where", "k >= 6", "--json"]
-    found = json.loads(subprocess.run(shown, check=True, capture_output=True).stdout)
-    assert found[0]["k"] == 6
+    shown = CliRunner().invoke(app, ["cases", f"{bucket}/run", "--top", "1", "--where", "k >= 6", "--json"])
+    assert json.loads(shown.stdout)[0]["k"] == 6
     with pytest.raises(OptionError, match="is not empty"):
         planted_search(f"{bucket}/run", Hands(1))
 

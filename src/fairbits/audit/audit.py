@@ -134,6 +134,8 @@ class Audit:
         epsilon: float | None = None,
         partition: str = "constrained",
         threads: int | None = None,
+        workers: int | None = None,
+        ray: str | None = None,
     ) -> Audited:
         """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
 
@@ -144,7 +146,7 @@ class Audit:
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip))
+        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray)
         return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 

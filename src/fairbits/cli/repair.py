@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
 
 if TYPE_CHECKING:
     from fairbits.search import Budget
@@ -26,6 +26,8 @@ def repair(
     ] = "3s",
     seed: Annotated[int, typer.Option(help="Same seed, same repair.")] = 0,
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
@@ -45,6 +47,7 @@ def repair(
             seed=seed,
             threads=threads_of(threads),
             trust_pickle=trust_pickle,
+            hands=hands_of(workers, ray, threads),
             watch=watch,
         )
     if as_json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 
@@ -29,12 +29,14 @@ def place_of(text: str | Path) -> Path:
     except ImportError:
         raise MissingDependencyError("universal-pathlib", "remote", f"a run at {text!r}") from None
     try:
-        place = UPath(text)
+        place: Any = UPath(text)
         place.fs.invalidate_cache()  # what others wrote since this process last looked
     except ImportError as error:
         raise OptionError(f"{text!r} needs a package that is not installed ({error}).") from None
-    except ValueError as error:
-        raise OptionError(f"{text!r} is no address of a file system that fsspec knows: {error}.") from None
+    except ValueError:
+        place = None
+    if place is None or is_local(place):
+        raise OptionError(f"{text!r} is no address of a file system that fsspec knows; write e.g. s3://bucket/run.")
     return cast(Path, place)
 
 

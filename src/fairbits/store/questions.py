@@ -33,6 +33,7 @@ class Questions:
 
     def __init__(self, parts: list[Part], layout: Layout, *, distinct: bool = True):
         self.layout = layout
+        self._elsewhere: pa.dataset.Dataset | None = None
         # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
         spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
         self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
@@ -63,7 +64,8 @@ class Questions:
             run(f"SET allowed_paths = {listed}")
             run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
         else:
-            self._connection.register("written", _elsewhere(parts, self.layout))
+            self._elsewhere = _elsewhere(parts, self.layout)
+            self._connection.register("written", self._elsewhere)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -106,7 +108,10 @@ class Questions:
 
     def _stream(self, sql: str) -> pa.RecordBatchReader:
         """An answer with a cursor of its own: one that is not read to its end is in nobody's way."""
-        return pa.RecordBatchReader.from_stream(self._connection.cursor().sql(sql))
+        cursor = self._connection.cursor()
+        if self._elsewhere is not None:  # what is registered is known to one cursor only
+            cursor.register("written", self._elsewhere)
+        return pa.RecordBatchReader.from_stream(cursor.sql(sql))
 
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
         """Codes as labels where there are any, and which protected values get the lowest and the highest score."""
