@@ -135,7 +135,9 @@ class _Searching:
     ):
         self.problem, self.strategy, self.plan, self.hands = problem, strategy, plan, hands
         self.writer, self.settings, self.watch, self.stop = writer, settings, watch, stop
-        shared = shard_search.Shared(subject, replace(settings, threads=hands.each), str(writer.folder))
+        # Workers need not be in the folder that this process is in.
+        folder = writer.folder.resolve() if is_local(writer.folder) else writer.folder
+        shared = shard_search.Shared(subject, replace(settings, threads=hands.each), str(folder))
         self.job = Job(shard_search.prepare, shard_search.perform, shared)
         self.complete = {number: one for number, one in writer.complete.items() if not self._to_be_redone(one)}
         self.merged = _Merged(problem)
