@@ -80,6 +80,28 @@ def test_faults_of_shards_are_told_apart(cluster, tmp_path) -> None:
     assert sorted(seen) == [(0, "killed"), (1, "memory")]
 
 
+def test_a_lost_head_is_looked_for_again(cluster, ray, monkeypatch, tmp_path) -> None:
+    seen, real = [], ray.wait
+    failures = iter([ConnectionError("gone")])
+
+    def wait(*given: object, **more: object) -> object:
+        if Path(tmp_path, "a").exists():  # the warm-up is over, and a shard is being done
+            for failure in failures:
+                raise failure
+        return real(*given, **more)
+
+    monkeypatch.setattr(ray, "wait", wait)
+    with open_executor(Hands(1, ray=cluster.address), job(tmp_path)) as executor:
+        carried = carry_out(
+            executor,
+            enumerate([("die", 0, "a"), ("die", 0, "b")]),
+            on_fault=lambda number, _, fault: seen.append((number, fault.kind)),
+        )
+    assert set(carried.results) == {0, 1}
+    assert len(seen) == 1
+    assert seen[0][1] == "head"
+
+
 def test_a_cluster_that_is_not_there(ray, monkeypatch, tmp_path) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise ConnectionError("nobody answers\nat all")

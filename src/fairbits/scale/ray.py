@@ -12,6 +12,7 @@ from fairbits.scale.job import Executor, Fault, Job, Outcome, Signals, fault_of
 LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
 PATIENCE = 120.0
+LOST = Fault("head", "the connection to the head of the Ray cluster was lost")
 
 
 class Ray(Executor):
@@ -28,6 +29,8 @@ class Ray(Executor):
         self._workers, self._threads = workers, threads
         self._mine = False
         self._running: dict[Any, int] = {}
+        self._unsent: list[int] = []
+        self._broken = (ray.exceptions.RaySystemError, ConnectionError)
 
     def __enter__(self) -> Self:
         """Connect, hand over what is shared, and count the slots."""
@@ -39,12 +42,16 @@ class Ray(Executor):
         self.slots = self._workers or max(1, cores // self._threads)
         if cores < self._threads:
             raise OptionError(f"the Ray cluster has {cores} cores, but a worker needs {self._threads}.")
-        self._shared = ray.put(self._job)
-        self._token = uuid.uuid4().hex
-        # Ray's own retries are off: the coordinator counts attempts and puts on record why each failed.
-        self._perform = ray.remote(num_cpus=self._threads, max_retries=0)(_perform)
+        self._hand_over()
         self._warm_up()
         return self
+
+    def _hand_over(self) -> None:
+        """Give the cluster what all shards share."""
+        self._shared = self._ray.put(self._job)
+        self._token = uuid.uuid4().hex
+        # Ray's own retries are off: the coordinator counts attempts and puts on record why each failed.
+        self._perform = self._ray.remote(num_cpus=self._threads, max_retries=0)(_perform)
 
     def _warm_up(self) -> None:
         """Let workers prepare before the clock starts. It is no matter which, and a node that dies will be met again:
@@ -60,12 +67,30 @@ class Ray(Executor):
 
     def submit(self, number: int, shard: Any) -> None:
         """Hand a shard to Ray. In a list, the reference stays one: only a worker new to the job fetches it."""
-        self._running[self._perform.remote(self._token, [self._shared], self._threads, shard)] = number
+        try:
+            self._running[self._perform.remote(self._token, [self._shared], self._threads, shard)] = number
+        except self._broken:
+            self._unsent.append(number)
 
     def collect(self, seconds: float) -> list[Outcome]:
-        """Whatever has ended."""
-        ended, _ = self._ray.wait(list(self._running), timeout=seconds, num_returns=1) if self._running else ([], [])
-        return [self._outcome(self._running.pop(one), one) for one in ended]
+        """Whatever has ended. When the head no longer answers, all is lost that was being done."""
+        try:
+            if self._unsent:
+                return self._connect_again()
+            ended, _ = self._ray.wait(list(self._running), timeout=seconds, num_returns=1)
+            return [self._outcome(self._running.pop(one), one) for one in ended]
+        except self._broken:
+            return self._connect_again()
+
+    def _connect_again(self) -> list[Outcome]:
+        """Another connection, or another cluster where it is our own; the coordinator has the shards done again."""
+        lost = [*self._running.values(), *self._unsent]
+        self._running, self._unsent = {}, []
+        self._ray.shutdown()
+        self._connect()
+        self._mine = True
+        self._hand_over()
+        return [Outcome(number, fault=LOST) for number in lost]
 
     def stop(self) -> None:
         """Cancel what is being done; what it has written stays."""
@@ -108,7 +133,7 @@ def _fault(kinds: Any, error: Exception) -> Fault:
         ((kinds.NodeDiedError, kinds.LocalRayletDiedError), "node", "its Ray node died"),
         ((kinds.WorkerCrashedError, kinds.TaskCancelledError), "killed", "its Ray worker died"),
         (kinds.ObjectLostError, "node", "what it needed, or its result, was lost with a Ray node"),
-        ((kinds.RaySystemError, ConnectionError), "head", "the connection to the head of the Ray cluster was lost"),
+        ((kinds.RaySystemError, ConnectionError), LOST.kind, LOST.words),
     )
     for classes, kind, words in known:
         if isinstance(error, classes):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.measure import Evaluator
 from fairbits.scale import shard_search
 from fairbits.scale.coordinating import RETRIES, Carried, carry_out
 from fairbits.scale.hands import Hands, open_executor
 from fairbits.scale.job import Executor, Fault, Job
+from fairbits.scale.merging import Merged, add_tally
 from fairbits.scale.planning import Plan, Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import Settings, Tally, search_subject
@@ -25,11 +25,8 @@ from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
 from fairbits.store.places import is_local, place_of
 
-#: Seconds between two looks of run.json, at least.
+#: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
-#: Figures that are maxima, and those that the cases themselves tell better than sums could.
-_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
-_FIRST_IDS = "SELECT seconds FROM cases WHERE flips ORDER BY seconds LIMIT 1 OFFSET {}"
 
 
 def search(
@@ -91,33 +88,6 @@ def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
     return Plan(plan.fingerprint, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
 
 
-@dataclass(slots=True)
-class _Merged:
-    """What all shards together have done; stands where an oracle would."""
-
-    problem: Problem
-    tally: Tally = field(default_factory=Tally)
-    findings: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def evaluator(self) -> Evaluator:
-        return self.problem.evaluator
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Put in another shard."""
-        add_tally(self.tally, Tally(**record["tally"]))
-        self.findings |= record["findings"]
-
-
-def add_tally(total: Tally, more: Tally) -> None:
-    """Sums, but for what is a maximum."""
-    for one in fields(Tally):
-        was, now = getattr(total, one.name), getattr(more, one.name)
-        if one.name not in _ASKED:
-            setattr(total, one.name, max(was, now) if one.name in _LARGEST else was + now)
-
-
 class _Searching:
     """One sharded search in progress."""
 
@@ -140,9 +110,10 @@ class _Searching:
         shared = shard_search.Shared(subject, replace(settings, threads=hands.each), str(folder))
         self.job = Job(shard_search.prepare, shard_search.perform, shared)
         self.complete = {number: one for number, one in writer.complete.items() if not self._to_be_redone(one)}
-        self.merged = _Merged(problem)
-        for number in sorted(self.complete):
-            self.merged.add(self.complete[number])
+        self.stopped: dict[int, dict[str, Any]] = {}
+        self.tally = Tally()
+        for record in self.complete.values():
+            add_tally(self.tally, Tally(**record["tally"]))
         self.used = float(writer.facts.get("seconds") or 0.0)
         self.begin = self.written = time.monotonic()
         self.started = False
@@ -156,12 +127,11 @@ class _Searching:
         try:
             carried = self._carry_out()
             status = self._status(carried)
-            self.merged.seconds = self.elapsed
             self._finish(status, self._summary(status))
             if carried.lost:
                 raise self._lost(carried)
         except BaseException as error:
-            if not self.started and not self.writer.complete:
+            if not self.started and self.writer.new:
                 self.writer.withdraw()  # workers could not be had: no run was begun
             elif self.writer.status == "running":
                 self._finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", None)
@@ -215,9 +185,11 @@ class _Searching:
                 yield shard.number, shard
 
     def _done(self, number: int, record: dict[str, Any]) -> None:
-        if record["ended"] != "stopped":
+        if record["ended"] == "stopped":
+            self.stopped[number] = record
+        else:
             self.complete[number] = self.writer.complete[number] = record
-        self.merged.add(record)
+        add_tally(self.tally, Tally(**record["tally"]))
         self.writer.note(done=len(self.complete), seconds=self.elapsed)
 
     def _fault(self, number: int, failed: int, fault: Fault) -> None:
@@ -227,13 +199,13 @@ class _Searching:
     def _tell(self, tally: Tally) -> None:
         """Of the shard that is being done in this process."""
         if self.watch is not None:
-            shown = Tally(**asdict(self.merged.tally))
+            shown = Tally(**asdict(self.tally))
             add_tally(shown, tally)
             self.watch(self._with_goal(shown), self.elapsed)
 
     def _tick(self) -> None:
         if self.watch is not None:
-            self.watch(self._with_goal(self.merged.tally), self.elapsed)
+            self.watch(self._with_goal(self.tally), self.elapsed)
         if time.monotonic() - self.written >= WRITE_EVERY:
             self._write()
 
@@ -261,12 +233,10 @@ class _Searching:
 
     def _summary(self, status: str) -> dict[str, Any]:
         run = Run.open(self.writer.folder)
-        tally = self.merged.tally
-        for name, place in (("seconds_to_first_id", 0), ("seconds_to_1000_id", 999)):
-            rows = run.query(_FIRST_IDS.format(place))["seconds"].to_pylist()
-            setattr(tally, name, rows[0] if rows else None)
+        records = self.complete | self.stopped
+        merged = Merged.of(self.problem, self.elapsed, (records[number] for number in sorted(records)), run)
         exact = self.strategy.rounds is not None and status == "finished"
-        return summarise(run, self.merged, self.settings, exact_within=self.strategy.exact_within if exact else None)
+        return summarise(run, merged, self.settings, exact_within=self.strategy.exact_within if exact else None)
 
     def _lost(self, carried: Carried) -> FairbitsError:
         number, fault = next(iter(carried.lost.items()))

@@ -21,8 +21,8 @@ from fairbits.store.records import Layout
 class ShardedWriter:
     """The record of one run. Make it with ``create`` or ``resume``; ``complete`` are the shards that need no work."""
 
-    def __init__(self, folder: Path, record: dict[str, Any], handle: int | None):
-        self.folder = folder
+    def __init__(self, folder: Path, record: dict[str, Any], handle: int | None, *, new: bool):
+        self.folder, self.new = folder, new
         self.schema = manifests.schema_of(record)
         self.complete: dict[int, dict[str, Any]] = {}
         self._record = record
@@ -35,7 +35,7 @@ class ShardedWriter:
         record = manifests.new_record(manifest, schema) | {"scale": {"faults": []}}
         with _opening(place):
             places.prepare(place, force=force)
-        writer = cls(place, record, places.lock(place))
+        writer = cls(place, record, places.lock(place), new=True)
         with _opening(place, writer):
             places.clear(place)
             (place / shards.FOLDER).mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ class ShardedWriter:
         manifests.check_same(stored, manifest)
         _check_budget(stored["budget"], manifest["budget"])
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
-        writer = cls(place, record, places.lock(place))
+        writer = cls(place, record, places.lock(place), new=False)
         with _opening(place, writer):
             places.remove_leftovers(place)
             (place / shards.FOLDER).mkdir(exist_ok=True)
