@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import time
 import uuid
 from typing import Any, Self
 
@@ -12,6 +14,8 @@ from fairbits.scale.job import Executor, Fault, Job, Outcome, Signals, fault_of
 LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
 PATIENCE = 120.0
+#: Seconds between two looks at the head, and how often it may be silent.
+LOOK_EVERY, SILENCES = 3.0, 3
 LOST = Fault("head", "the connection to the head of the Ray cluster was lost")
 
 
@@ -48,6 +52,9 @@ class Ray(Executor):
 
     def _hand_over(self) -> None:
         """Give the cluster what all shards share."""
+        address = str(self._ray.get_runtime_context().gcs_address)
+        self._head = address if _answers(address) else None  # through a proxy, the head itself is out of sight
+        self._look_at, self._silent = time.monotonic() + LOOK_EVERY, 0
         self._shared = self._ray.put(self._job)
         self._token = uuid.uuid4().hex
         # Ray's own retries are off: the coordinator counts attempts and puts on record why each failed.
@@ -75,19 +82,34 @@ class Ray(Executor):
     def collect(self, seconds: float) -> list[Outcome]:
         """Whatever has ended. When the head no longer answers, all is lost that was being done."""
         try:
-            if self._unsent:
+            if self._unsent or self._head_is_lost():
                 return self._connect_again()
             ended, _ = self._ray.wait(list(self._running), timeout=seconds, num_returns=1)
             return [self._outcome(self._running.pop(one), one) for one in ended]
         except self._broken:
             return self._connect_again()
 
+    def _head_is_lost(self) -> bool:
+        """Whether the head has not answered for a while. Ray itself would end this process a minute later."""
+        now = time.monotonic()
+        if self._head is None or now < self._look_at:
+            return False
+        self._look_at = now + LOOK_EVERY
+        self._silent = 0 if _answers(self._head) else self._silent + 1
+        return self._silent >= SILENCES
+
     def _connect_again(self) -> list[Outcome]:
         """Another connection, or another cluster where it is our own; the coordinator has the shards done again."""
         lost = [*self._running.values(), *self._unsent]
         self._running, self._unsent = {}, []
         self._ray.shutdown()
-        self._connect()
+        try:
+            self._connect()
+        except FairbitsError as error:
+            raise FairbitsError(
+                f"{LOST.words}, and it did not come back ({self._address}); what was finished is safe: go on with "
+                f"--resume."
+            ) from error
         self._mine = True
         self._hand_over()
         return [Outcome(number, fault=LOST) for number in lost]
@@ -122,6 +144,15 @@ class Ray(Executor):
             return Outcome(number, self._ray.get(reference))
         except Exception as error:  # noqa: BLE001 - judged by the coordinator
             return Outcome(number, fault=_fault(self._ray.exceptions, error))
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=2.0).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _fault(kinds: Any, error: Exception) -> Fault:
