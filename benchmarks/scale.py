@@ -200,8 +200,12 @@ def draw(curves: dict[str, list[tuple[float, float]]], path: Path) -> None:
     for axis, (name, points) in zip(axes, curves.items(), strict=True):
         sizes, seconds = np.array(points).T
         slope, start = line(sizes, seconds)
-        axis.loglog(sizes, start + slope * sizes, color="#9aa0a6", linewidth=1.2, label="straight line")
-        axis.loglog(sizes, seconds, "o", color="#2f5fd0", label="measured")
+        axis.plot(sizes, start + slope * sizes, color="#9aa0a6", linewidth=1.2, label="straight line")
+        axis.plot(sizes, seconds, "o", color="#2f5fd0", label="measured")
+        if seconds.max() > 2 * seconds.min():
+            axis.set(xscale="log", yscale="log")
+        else:  # what hardly grows must not look as if it did
+            axis.set_ylim(0, 1.3 * seconds.max())
         axis.set_xlabel(name)
         axis.set_ylabel("seconds")
         axis.spines[["top", "right"]].set_visible(False)
