@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairbits.paper import Contest, compare
 from fairbits.paper.ablation import ablation
+from fairbits.paper.localising import rq3
 from fairbits.paper.research import Plan
 from fairbits.paper.subjects import Roster
 from fairbits.scale import Hands
@@ -52,3 +53,6 @@ def test_the_papers_cells(tmp_path) -> None:
     assert "rq1-heart-random-0.json" in kept
     assert "ablation-heart-binary-0.json" in kept
     assert len(made.rows) == 3
+    located, _ = rq3(found, tmp_path, seconds=0.3, hands=Hands(1))
+    assert located.rows[0][:2] == ["heart", "dice"]
+    assert (tmp_path / "cells" / "rq3-heart-dice.json").is_file()

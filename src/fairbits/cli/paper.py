@@ -80,6 +80,7 @@ def paper(
                 strategies=wanted,
                 partition=partition,
                 threads=threads_of(threads),
+                hands=hands,
                 progress=progress,
             )
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import socket
 import time
@@ -15,7 +16,7 @@ LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
 PATIENCE = 120.0
 #: Seconds between two looks at the head, and how often it may be silent.
-LOOK_EVERY, SILENCES = 3.0, 3
+LOOK_EVERY, SILENCES = 5.0, 8
 LOST = Fault("head", "the connection to the head of the Ray cluster was lost")
 
 
@@ -82,21 +83,32 @@ class Ray(Executor):
     def collect(self, seconds: float) -> list[Outcome]:
         """Whatever has ended. When the head no longer answers, all is lost that was being done."""
         try:
-            if self._unsent or self._head_is_lost():
+            self._look_at_head()
+            if self._unsent:
                 return self._connect_again()
             ended, _ = self._ray.wait(list(self._running), timeout=seconds, num_returns=1)
             return [self._outcome(self._running.pop(one), one) for one in ended]
         except self._broken:
             return self._connect_again()
 
-    def _head_is_lost(self) -> bool:
-        """Whether the head has not answered for a while. Ray itself would end this process a minute later."""
+    def _look_at_head(self) -> None:
+        """A head that is back within the minute finds its shards again by itself. Of one that is not, Ray would end
+        this process without a word about the run; so we do, a little earlier.
+        """
         now = time.monotonic()
         if self._head is None or now < self._look_at:
-            return False
+            return
         self._look_at = now + LOOK_EVERY
         self._silent = 0 if _answers(self._head) else self._silent + 1
-        return self._silent >= SILENCES
+        if self._silent >= SILENCES:
+            self._mine = False
+            atexit.unregister(self._ray.shutdown)  # it would wait for the head
+            raise self._gone()
+
+    def _gone(self) -> FairbitsError:
+        return FairbitsError(
+            f"{LOST.words}, and it did not come back ({self._address}); what was finished is safe: go on with --resume."
+        )
 
     def _connect_again(self) -> list[Outcome]:
         """Another connection, or another cluster where it is our own; the coordinator has the shards done again."""
@@ -106,10 +118,7 @@ class Ray(Executor):
         try:
             self._connect()
         except FairbitsError as error:
-            raise FairbitsError(
-                f"{LOST.words}, and it did not come back ({self._address}); what was finished is safe: go on with "
-                f"--resume."
-            ) from error
+            raise self._gone() from error
         self._mine = True
         self._hand_over()
         return [Outcome(number, fault=LOST) for number in lost]
