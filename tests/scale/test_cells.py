@@ -16,13 +16,13 @@ SAME = ("cases", "id_cases", "k_max", "q_1_mean_id", "diversity", "changed")
 
 
 def test_a_comparison_by_two(tmp_path) -> None:
-    contest = Contest(Budget(evaluations=3000), 2)
-    alone = compare(planted_subject(), contest, ["random", "dice"])
+    contest = Contest(Budget(evaluations=1000), 4)
+    alone = compare(planted_subject(), contest, ["random"])
     seen: list[int] = []
     together = compare(
         planted_subject(),
         contest,
-        ["random", "dice"],
+        ["random"],
         folder=tmp_path,
         hands=Hands(2),
         progress=lambda done, *_: seen.append(done),
@@ -35,7 +35,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
     compare(
         planted_subject(),
         contest,
-        ["random", "dice"],
+        ["random"],
         folder=tmp_path,
         hands=Hands(2),
         progress=lambda done, *_: again.append(done),

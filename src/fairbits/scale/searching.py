@@ -84,7 +84,8 @@ def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
         return plan
     count = run.manifest["shards"]
     if shards is not None and shards != count:
-        raise OptionError(f"the run in {str(run.folder)!r} has {count} shards, not {shards}; leave --shards out.")
+        has = "as many shards as the clock allows" if count is None else f"{count} shards"
+        raise OptionError(f"the run in {str(run.folder)!r} has {has}, not {shards}; leave --shards out.")
     return Plan(plan.fingerprint, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
 
 

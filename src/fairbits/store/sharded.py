@@ -82,11 +82,6 @@ class ShardedWriter:
         """What is on record about how the run is carried out."""
         return dict(self._record["scale"])
 
-    @property
-    def faults(self) -> list[dict[str, Any]]:
-        """What went wrong so far, and with which shard."""
-        return list(self._record["scale"]["faults"])
-
     def note(self, fault: Mapping[str, Any] | None = None, **facts: Any) -> None:
         """Put something on record: a fault, or facts about how the run is carried out."""
         self._record["scale"] |= facts

@@ -1,9 +1,10 @@
 """What one shard of a search leaves on disk: parts with its cases, and a record that says that it is complete.
 
 ``cases/shard-000012-1f3a9c20-0003.parquet`` is part 3 of one attempt at shard 12; ``shards/000012.json`` is written
-after the last part and names them all. Whoever reads a run takes the parts that the record names. Of a shard without
-one, the attempt that came furthest is shown: what it found is true, and will be found again. So a shard that is
-tried twice, even at the same time, is never seen twice.
+after the last part and names them all. Attempts at a shard ask about the same people in the same order, so whoever
+reads a run takes the attempt that came furthest: the complete one, and where the clock or a person cut a search short,
+the one that found most. So a shard that is tried twice, even at the same time, is never seen twice, and nothing that
+was written is lost.
 """
 
 from __future__ import annotations
@@ -132,15 +133,14 @@ def find_parts(folder: Path, layout: Layout, *, deep: bool = False) -> tuple[lis
     there = [path for path in (folder / parts.FOLDER).iterdir() if PART.fullmatch(path.name)]
     wanted = {part["name"] for record in records.values() for part in record["parts"]}
     damaged = dict.fromkeys(sorted(wanted - {path.name for path in there}), "it is missing")
-    pending = [path for path in there if number_of(path.name) not in records]
-    chosen = sorted([path for path in there if path.name in wanted] + pending, key=lambda path: path.name)
-    faults = spread(lambda path: parts.fault_of(path, layout, deep=deep), chosen, folder)
+    there.sort(key=lambda path: path.name)
+    faults = spread(lambda path: parts.fault_of(path, layout, deep=deep), there, folder)
     good = []
-    for path, (fault, rows) in zip(chosen, faults, strict=True):
-        if fault:
-            damaged[path.name] = fault
-        else:
+    for path, (fault, rows) in zip(there, faults, strict=True):
+        if not fault:
             good.append(parts.Part(path, rows))
+        elif path.name in wanted or number_of(path.name) not in records:
+            damaged[path.name] = fault
     return _furthest(good, records), damaged
 
 
@@ -159,7 +159,7 @@ def spread(work: Callable[[Path], Any], paths: list[Path], folder: Path) -> list
 
 
 def _furthest(found: list[parts.Part], records: Mapping[int, Any]) -> list[parts.Part]:
-    """Of the attempts at a shard that is not complete, the one with the most cases."""
+    """Of the attempts at each shard, the one with the most cases; of equals, the one that the record names."""
     attempts: dict[int, dict[str, list[parts.Part]]] = defaultdict(lambda: defaultdict(list))
     for part in found:
         match = PART.fullmatch(part.path.name)
@@ -167,6 +167,7 @@ def _furthest(found: list[parts.Part], records: Mapping[int, Any]) -> list[parts
         attempts[int(match[1])][match[2]].append(part)
     kept = []
     for number in sorted(attempts):
-        tried = attempts[number].values()
-        kept += next(iter(tried)) if number in records else max(tried, key=lambda one: sum(part.rows for part in one))
+        tried, named = attempts[number], records.get(number, {}).get("token")
+        rows = {token: sum(part.rows for part in one) for token, one in tried.items()}
+        kept += tried[max(tried, key=lambda token: (rows[token], token == named))]
     return kept
