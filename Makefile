@@ -24,7 +24,7 @@ $(VENV)/product: pyproject.toml
 	@touch $@
 
 $(VENV)/developer: $(VENV)/product
-	$(BIN)/python -m pip install --quiet --editable ".[onnx,explore]" --group test --group frameworks --group lint
+	$(BIN)/python -m pip install --quiet --editable ".[onnx,explore]" --group test --group frameworks --group scale --group lint
 	@touch $@
 
 $(VENV)/writer: $(VENV)/developer

@@ -81,20 +81,28 @@ class Audit:
         out: str | Path | None = None,
         resume: bool = False,
         force: bool = False,
+        workers: int | None = None,
+        ray: str | None = None,
+        shards: int | None = None,
         **options: Any,
     ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
 
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
+        ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
+        address such as "s3://bucket/run".
         """
-        from fairbits.search import DEFAULT, Budget, Settings, search_subject, seconds_of
+        from fairbits.scale import Hands
+        from fairbits.scale.searching import search
+        from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(
             limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
         )
-        found = search_subject(self.subject, settings, out, resume=resume, force=force)
+        hands = Hands(workers, ray, threads)
+        found = search(self.subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)
         return self.open(found.folder)
 
     def open(self, folder: str | Path) -> AuditRun:
@@ -126,6 +134,8 @@ class Audit:
         epsilon: float | None = None,
         partition: str = "constrained",
         threads: int | None = None,
+        workers: int | None = None,
+        ray: str | None = None,
     ) -> Audited:
         """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
 
@@ -136,7 +146,7 @@ class Audit:
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip))
+        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray)
         return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 

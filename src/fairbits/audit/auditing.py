@@ -15,7 +15,9 @@ from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import evaluator_of
 from fairbits.models import HasActivations
 from fairbits.report import ReportData, compute_report, measuring, write_report
-from fairbits.search import DEFAULT, Budget, Settings, Tally, search_subject
+from fairbits.scale import Hands
+from fairbits.scale.searching import search
+from fairbits.search import DEFAULT, Budget, Settings, Tally
 from fairbits.store import Run
 
 STAGES = ("measure", "search", "debug", "repair", "report")
@@ -57,6 +59,13 @@ class Wishes:
     partition: str = "constrained"
     threads: int | None = None
     skip: frozenset[str] = frozenset()
+    workers: int | None = None
+    ray: str | None = None
+
+    @property
+    def hands(self) -> Hands:
+        """Who does the work."""
+        return Hands(self.workers, self.ray, self.threads)
 
     def __post_init__(self) -> None:
         strange = next((name for name in self.skip if name not in SKIPPABLE), None)
@@ -151,10 +160,20 @@ class _Auditing:
 
         return self._timed(
             "search",
-            lambda: search_subject(
-                self.subject, settings, self.folder, resume=run is not None, watch=watch, stop=self.stop
+            lambda: search(
+                self.subject,
+                settings,
+                self.folder,
+                hands=self._hands(run),
+                resume=run is not None,
+                watch=watch,
+                stop=self.stop,
             ),
         )
+
+    def _hands(self, run: Run | None) -> Hands:
+        """As wished; a search that was begun without shards goes on without."""
+        return self.wishes.hands if run is None or run.sharded else Hands(threads=self.wishes.threads)
 
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
@@ -199,6 +218,7 @@ class _Auditing:
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
+        from fairbits.scale.debugging import try_out_by
 
         debug_run(
             run,
@@ -208,6 +228,7 @@ class _Auditing:
             seed=self.wishes.seed,
             threads=self.wishes.threads,
             stage=lambda words: self.tell("debug", "say", words),
+            try_out=try_out_by(self.wishes.hands),
         )
 
     def _repair(self, run: Run) -> None:
@@ -220,6 +241,7 @@ class _Auditing:
             retrain=self.shares.retrain,
             seed=self.wishes.seed,
             threads=self.wishes.threads,
+            hands=self.wishes.hands,
             watch=lambda words: self.tell("repair", "say", words),
         )
 

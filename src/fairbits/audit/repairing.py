@@ -10,8 +10,10 @@ from typing import Any
 from fairbits.data import Subject
 from fairbits.models import Network
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
+from fairbits.scale import Hands
+from fairbits.scale.searching import search
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
-from fairbits.search import STRATEGIES, Budget, Settings, search_subject, seconds_of
+from fairbits.search import STRATEGIES, Budget, Settings, seconds_of
 from fairbits.store import Run, subject_of
 
 #: Added to the run's own seed, so that the attack starts from other people.
@@ -27,19 +29,32 @@ def repair(
     *,
     attack_budget: Budget | str | None = None,
     subject: Subject | None = None,
+    hands: Hands | None = None,
     **options: Any,
 ) -> RepairResult:
-    """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after."""
+    """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after.
+
+    Many ``hands`` share the attacks.
+    """
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
     if attack_budget is not None:
         subject = subject_of(opened, subject, trust_pickle=options.get("trust_pickle", False))
         limit = Budget(seconds=seconds_of(attack_budget)) if isinstance(attack_budget, str) else attack_budget
-        attack = attacker(opened, subject, limit, seed=options.get("seed", 0), threads=options.get("threads"))
+        chosen = {name: options[name] for name in ("seed", "threads") if name in options}
+        attack = attacker(opened, subject, limit, hands=hands, **chosen)
     return repair_run(opened, subject=subject, attack=attack, **options)
 
 
-def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threads: int | None = None) -> Attack:
+def attacker(
+    run: Run,
+    subject: Subject,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    hands: Hands | None = None,
+) -> Attack:
     """A search like the run's, from another seed, against whatever network it is given."""
     manifest = run.manifest
     strategy = manifest["strategy"] if manifest["strategy"] in STRATEGIES else DEFAULT_STRATEGY
@@ -57,7 +72,7 @@ def attacker(run: Run, subject: Subject, budget: Budget, *, seed: int = 0, threa
 
     def attack(network: Network) -> Attacked:
         with tempfile.TemporaryDirectory() as folder:
-            found = search_subject(replace(subject, model=network), settings, Path(folder) / "attack")
+            found = search(replace(subject, model=network), settings, Path(folder) / "attack", hands=hands)
             figures = found.query(_FIGURES).to_pylist()[0]
             evaluations = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0

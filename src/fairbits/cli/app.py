@@ -14,6 +14,7 @@ from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
 from fairbits.cli.explore import explore
+from fairbits.cli.fleet import fleet
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.paper import paper
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper):
+for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper, fleet):
     app.command()(command)
 app.add_typer(data_app, name="data")
 

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, Protected, Threads, TrustPickle, names_of, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    Out,
+    Protected,
+    Ray,
+    Resume,
+    Threads,
+    TrustPickle,
+    Workers,
+    names_of,
+    threads_of,
+)
 from fairbits.cli.search import gentle_stop
 from fairbits.errors import OptionError
 
@@ -18,22 +30,23 @@ if TYPE_CHECKING:
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
-_Place = Optional[Path]  # noqa: UP045
 
 
 def audit(
     subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
     budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.  [default: 60s]")] = None,
-    out: Annotated[_Place, typer.Option(help="Folder of the run.  [default: runs/…]")] = None,
+    out: Out = None,
     skip: Annotated[
         _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
     ] = None,
-    resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
+    resume: Resume = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same audit.  [default: 0]")] = None,
     epsilon: Epsilon = None,
     partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
     protected: Protected = None,
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +60,7 @@ def audit(
 
     left_out = frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(seconds, threads=threads_of(threads), skip=left_out, **chosen.settings())
+    wishes = Wishes(seconds, threads=threads_of(threads), skip=left_out, workers=workers, ray=ray, **chosen.settings())
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
         found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
     if as_json:

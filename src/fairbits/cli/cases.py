@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json
+from fairbits.cli.options import Json, RunPlace
 
 if TYPE_CHECKING:
     from fairbits.store import Case, Run
@@ -19,7 +19,7 @@ SHOWN = 20
 
 
 def cases(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     top: Annotated[
         Optional[int],  # noqa: UP045 - typer reads the annotation at run time
         typer.Option(help=f"How many cases.  [default: {SHOWN}, in a file all]", show_default=False),

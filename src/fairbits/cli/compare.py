@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, PartitionName, Protected, Subject, Threads, names_of, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    PartitionName,
+    Protected,
+    Ray,
+    Subject,
+    Threads,
+    Workers,
+    hands_of,
+    names_of,
+    threads_of,
+)
 
 if TYPE_CHECKING:
     from fairbits.paper import Contest
@@ -28,6 +40,8 @@ def compare(
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="Folder of page, figures and finished runs, to go on from.  [default: runs/…]"),
@@ -52,7 +66,7 @@ def compare(
     wanted = None if strategies.strip() == "all" else [s.strip() for s in strategies.split(",") if s.strip()]
     place = out or Path("runs", f"{loaded.name}-compare-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
     with steps(seconds, shown=not as_json) as progress:
-        found = run(loaded, contest, wanted, folder=place, progress=progress)
+        found = run(loaded, contest, wanted, folder=place, hands=hands_of(workers, ray, threads), progress=progress)
     document = found.as_dict()
     write_json(place / DOCUMENT, document)
     write_contest(contest_of(document, command=_command(subject, strategies, protected, contest, budget)), place / PAGE)

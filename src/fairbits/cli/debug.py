@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
 
 
 def debug(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     all_layers: Annotated[bool, typer.Option("--all-layers", help="Neurons of all hidden layers.")] = False,
     samples: Annotated[int, typer.Option(help="How many cases: the worst fifth, the others at random.")] = 1000,
     no_layers: Annotated[
@@ -25,11 +24,14 @@ def debug(
     ] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same cases.", min=0)] = 0,
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Which layer, which neurons and which attributes the bits come from, and whether the data or the training."""
     from fairbits.debug import debug_run
+    from fairbits.scale.debugging import try_out_by
     from fairbits.store import Run
 
     count = threads_of(threads)
@@ -45,6 +47,7 @@ def debug(
             threads=count,
             trust_pickle=trust_pickle,
             stage=stage,
+            try_out=try_out_by(hands_of(workers, ray, threads)),
         )
     if as_json:
         from fairbits.store.files import plain

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairbits.scale import Hands
+
+
+def read_place(text: str) -> Path:
+    """A folder, or an address such as s3://bucket/run, as somebody typed it."""
+    from fairbits.store.places import place_of
+
+    return place_of(text)
+
 
 Subject = Annotated[str, typer.Argument(help="A built-in subject (see `fairbits data list`) or a subject.toml.")]
 Epsilon = Annotated[
@@ -19,6 +31,25 @@ Protected = Annotated[
     typer.Option(help="Protected attributes, separated by commas, instead of the subject's own."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads to use; 0 means all cores.")]
+RunPlace = Annotated[
+    Path, typer.Argument(help="The folder (or address) of a run.", show_default=False, parser=read_place, metavar="RUN")
+]
+Out = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Folder (or address) of the run.  [default: runs/…]", parser=read_place, metavar="PLACE"),
+]
+Resume = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Go on with the run in this place.", parser=read_place, metavar="RUN"),
+]
+Workers = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(help="Processes that share the work, with one thread each unless --threads says more."),
+]
+Ray = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="Let a Ray cluster do the work: local, auto, or its address.", metavar="ADDRESS"),
+]
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
 ]
@@ -30,6 +61,13 @@ def threads_of(wanted: int) -> int | None:
     if wanted < 0:
         raise OptionError(f"--threads is {wanted}; give a number, or 0 for all cores.")
     return wanted or None
+
+
+def hands_of(workers: int | None, ray: str | None, threads: int) -> Hands:
+    """Who does the work."""
+    from fairbits.scale import Hands
+
+    return Hands(workers, ray, threads_of(threads))
 
 
 def names_of(text: str, option: str = "--protected") -> list[str]:

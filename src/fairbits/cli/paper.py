@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, PartitionName, Threads, threads_of
+from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, hands_of, threads_of
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def paper(
     queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     out: Annotated[Path, typer.Option(help="Folder of the tables; finished cells are not run again.")] = PLACE,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +52,7 @@ def paper(
     from fairbits.paper.subjects import datasets, roster
     from fairbits.search import seconds_of
 
-    found, workers = roster(_names(subjects, "--subjects")), threads_of(threads)
+    found, hands = roster(_names(subjects, "--subjects")), hands_of(workers, ray, threads)
     wanted = _names(strategies, "--strategies")
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     tables: tuple[Results, ...]
@@ -59,7 +61,17 @@ def paper(
             tables = (datasets(found),)
             tables[0].write(out, question)
         elif question == "ablation":
-            tables = (ablation(found, out, queries=queries, repeats=repeats, threads=workers, progress=progress),)
+            tables = (
+                ablation(
+                    found,
+                    out,
+                    queries=queries,
+                    repeats=repeats,
+                    threads=threads_of(threads),
+                    hands=hands,
+                    progress=progress,
+                ),
+            )
         elif question == "rq3":
             tables = rq3(
                 found,
@@ -67,7 +79,8 @@ def paper(
                 seconds=seconds,
                 strategies=wanted,
                 partition=partition,
-                threads=workers,
+                threads=threads_of(threads),
+                hands=hands,
                 progress=progress,
             )
         else:
@@ -80,9 +93,9 @@ def paper(
                 full=full,
                 strategies=wanted,
                 partition=partition,
-                threads=workers,
+                threads=threads_of(threads),
             )
-            tables = (plan.run(progress),)
+            tables = (plan.run(progress, hands=hands),)
     if as_json:
         made = [asdict(table) for table in tables]
         print(json.dumps(made if len(made) > 1 else made[0], indent=2, ensure_ascii=False))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
 
 if TYPE_CHECKING:
     from fairbits.search import Budget
 
 
 def repair(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
     choose: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation at run time
@@ -27,6 +26,8 @@ def repair(
     ] = "3s",
     seed: Annotated[int, typer.Option(help="Same seed, same repair.")] = 0,
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
@@ -46,6 +47,7 @@ def repair(
             seed=seed,
             threads=threads_of(threads),
             trust_pickle=trust_pickle,
+            hands=hands_of(workers, ray, threads),
             watch=watch,
         )
     if as_json:

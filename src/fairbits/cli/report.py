@@ -8,11 +8,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, threads_of
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    run: RunPlace,
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads the annotation at run time
         typer.Option(help="Folder for the three files.  [default: the run's own]", show_default=False),

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, Protected, Threads, TrustPickle, names_of, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    Out,
+    Protected,
+    Ray,
+    Resume,
+    Threads,
+    TrustPickle,
+    Workers,
+    hands_of,
+    names_of,
+    threads_of,
+)
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -22,7 +35,6 @@ if TYPE_CHECKING:
 _Number = Optional[int]  # noqa: UP045
 _Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
-_Place = Optional[Path]  # noqa: UP045
 
 DEFAULT_BUDGET = "60s"
 
@@ -34,8 +46,8 @@ def search(
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same search.  [default: 0]")] = None,
-    out: Annotated[_Place, typer.Option(help="Folder of the run.  [default: runs/…]")] = None,
-    resume: Annotated[_Place, typer.Option(help="Go on with the run in this folder.", metavar="RUN")] = None,
+    out: Out = None,
+    resume: Resume = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
     min_plausibility: Annotated[
@@ -53,6 +65,9 @@ def search(
     partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
     protected: Protected = None,
     threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
+    shards: Annotated[_Number, typer.Option(help="Cut the search into so many shards.  [default: by budget]")] = None,
     top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
@@ -72,11 +87,20 @@ def search(
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
     loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
     from fairbits.cli.search_text import live, show
-    from fairbits.search import search_subject
+    from fairbits.scale.searching import search as run_search
 
     with live(settings, shown=not as_json) as watch, gentle_stop() as stop:
-        run = search_subject(
-            loaded, settings, resume or out, resume=resume is not None, force=force, watch=watch, stop=stop
+        run = run_search(
+            loaded,
+            settings,
+            resume or out,
+            hands=hands_of(workers, ray, threads),
+            shards=shards,
+            resume=resume is not None,
+            force=force,
+            trust_pickle=trust_pickle,
+            watch=watch,
+            stop=stop,
         )
     summary = run.summary or {}
     if as_json:

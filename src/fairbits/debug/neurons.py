@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tried:
+class Tried:
     """What each intervention does; ``accuracy`` is NaN where it is not known."""
 
     accuracy: Floats
@@ -40,8 +41,21 @@ class _Tried:
     id_rate: Floats
 
 
+class TryOut(Protocol):
+    """Whoever holds neurons at values: this process, or many hands."""
+
+    def __call__(self, evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+        """What each intervention does, in their order."""
+
+
 def neuron_effects(
-    evaluator: Evaluator, subject: Subject, cases: Codes, layers: Sequence[int], *, rng: np.random.Generator
+    evaluator: Evaluator,
+    subject: Subject,
+    cases: Codes,
+    layers: Sequence[int],
+    *,
+    rng: np.random.Generator,
+    try_out: TryOut | None = None,
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
     """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
     codes = subject.table.codes
@@ -58,7 +72,7 @@ def neuron_effects(
     named = [(name, do) for name, do in named if can_hold(subject.model, do, ranges[do.layer][:, do.neuron])]
     distinct = list(dict.fromkeys(do for _, do in named))
     baseline = accuracy_of(subject.model, subject)
-    tried = _try(evaluator, subject, cases, distinct, judged=baseline is not None)
+    tried = (try_out or try_here)(evaluator, subject, cases, distinct, judged=baseline is not None)
     where = {do: number for number, do in enumerate(distinct)}
     k_before = float(evaluator.evaluate(cases).k.mean())
     floor = -np.inf if baseline is None else accuracy_floor(baseline, subject)
@@ -136,7 +150,7 @@ def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
     return True
 
 
-def _try(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> _Tried:
+def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
     """What every intervention does to the cases, and to the accuracy where that is known."""
     model, table = subject.model, subject.table
     held = hold(evaluator, cases, dos)
@@ -146,10 +160,10 @@ def _try(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *,
     elif judged and isinstance(model, HasInterventions):
         known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
         kept = np.array([np.nan if one is None else one for one in known], dtype=np.float64)
-    return _Tried(kept, held.k_mean, held.id_rate)
+    return Tried(kept, held.k_mean, held.id_rate)
 
 
-def _candidate(name: str, do: Do, tried: _Tried, number: int, floor: float, regression: bool) -> Candidate:
+def _candidate(name: str, do: Do, tried: Tried, number: int, floor: float, regression: bool) -> Candidate:
     accuracy = float(tried.accuracy[number])
     known = not np.isnan(accuracy)
     return Candidate(

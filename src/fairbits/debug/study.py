@@ -11,7 +11,7 @@ from fairbits.data import Subject
 from fairbits.debug.attribution import MOST_ATTRIBUTES, attribute_bits
 from fairbits.debug.labels import LEAST_ROWS, label_bits
 from fairbits.debug.layers import amplification, layer_distances, layer_effects, suspect_of
-from fairbits.debug.neurons import MOST_LOSS, accuracy_of, neuron_effects
+from fairbits.debug.neurons import MOST_LOSS, TryOut, accuracy_of, neuron_effects
 from fairbits.debug.origin import judge
 from fairbits.debug.results import Attribution, DebugResult, LabelBits, LayerEffect, NeuronEffect, Retrained
 from fairbits.debug.retraining import retrain as retrain_subject
@@ -38,11 +38,13 @@ def debug_run(
     seed: int = 0,
     threads: int | None = None,
     stage: Stage | None = None,
+    try_out: TryOut | None = None,
 ) -> DebugResult:
     """Find out where the bits of a run's cases come from, and write it into the run's folder.
 
     ``subject`` is needed only for a run whose subject came from neither a name nor a file. ``inside=False`` leaves
     layers and neurons out, which a black box cannot show. ``stage`` is told what is being done.
+    ``try_out`` holds neurons at values, in place of this process.
     """
     say = stage or (lambda _: None)
     begin = time.perf_counter()
@@ -60,7 +62,7 @@ def debug_run(
         subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
     figures = evaluator.evaluate(cases)
-    work = _Work(evaluator, subject, cases, seed, say)
+    work = _Work(evaluator, subject, cases, seed, say, try_out)
     layers, delta, rho = work.layers() if inside else ((), None, None)
     suspect = suspect_of(layers) if layers else None
     chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
@@ -101,7 +103,16 @@ def debug_run(
 class _Work:
     """The parts of a debugging, each of which may have to say why it could not be done."""
 
-    def __init__(self, evaluator: Evaluator, subject: Subject, cases: np.ndarray, seed: int, say: Stage):
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: np.ndarray,
+        seed: int,
+        say: Stage,
+        try_out: TryOut | None,
+    ):
+        self.try_out = try_out
         self.evaluator, self.subject, self.cases, self.seed, self.say = evaluator, subject, cases, seed, say
         self.notes: list[str] = []
 
@@ -125,7 +136,12 @@ class _Work:
             return ()
         self.say("holding neurons")
         found, accuracy = neuron_effects(
-            self.evaluator, self.subject, self.cases, layers, rng=generator(self.seed, "debug", "neurons")
+            self.evaluator,
+            self.subject,
+            self.cases,
+            layers,
+            rng=generator(self.seed, "debug", "neurons"),
+            try_out=self.try_out,
         )
         if accuracy is None:
             why = "a regression has no accuracy" if self.subject.schema.regression else "the table has no labels"

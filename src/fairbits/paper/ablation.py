@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.cells import Cells
 from fairbits.paper.digest import ablation_findings
 from fairbits.paper.significance import mean
+from fairbits.paper.spreading import make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
+from fairbits.scale import Hands, Job, Signals
 from fairbits.search import Budget, Settings, search_subject
 
 #: Name of the variant, its feedback and its partition.
@@ -39,6 +43,7 @@ def ablation(
     queries: int,
     repeats: int,
     threads: int | None = None,
+    hands: Hands | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Results:
     """All variants on all subjects; finished runs are read from the folder."""
@@ -46,6 +51,8 @@ def ablation(
         raise OptionError(f"queries ({queries}) and repeats ({repeats}) must be 1 or more.")
     cells, rows = Cells(folder / "cells"), list[Sequence[Cell]]()
     total, done = len(subjects.names) * len(VARIANTS) * repeats, 0
+    if hands is not None and hands.many:
+        _spread(subjects, cells, queries, repeats, hands, progress)
     for name in subjects.names:
         subject = load_subject(name)
         for variant, feedback, partition in VARIANTS:
@@ -53,17 +60,9 @@ def ablation(
             for repeat in range(repeats):
                 if progress is not None:
                     progress(done, total, f"{name}, {variant} feedback, run {repeat + 1} of {repeats}")
-                settings = Settings(
-                    Budget(queries=queries),
-                    "dice",
-                    {"feedback": feedback},
-                    seed=repeat,
-                    partition=partition,
-                    threads=threads,
-                )
-                identity = {"subject": subject.fingerprint(), "queries": queries, "seed": repeat, "variant": variant}
-                label = f"ablation-{name}-{variant}-{repeat}"
-                runs.append(cells.get(label, identity, lambda s=subject, w=settings: _figures(s, w)))  # type: ignore[misc]
+                shard = VariantShard(name, variant, feedback, partition, repeat, queries, threads)
+                make = partial(_figures, subject, shard.settings())
+                runs.append(cells.get(shard.label, shard.identity(subject), make))
                 done += 1
             names = ("cases", "id_cases", "local_percent", "k_max", "k_mean", "q_inf_mean_id", "q_1_mean_id")
             rows.append([name, variant, *(mean([run[figure] for run in runs]) for figure in names)])
@@ -72,6 +71,79 @@ def ablation(
     result = Results("Ablation: what dice is led by", COLUMNS, rows, notes, ablation_findings(rows))
     result.write(folder, "ablation")
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class VariantShard:
+    """One run of one variant: plain data."""
+
+    subject: str
+    variant: str
+    feedback: str
+    partition: str
+    repeat: int
+    queries: int
+    threads: int | None
+
+    def __str__(self) -> str:
+        return f"{self.subject}, {self.variant} feedback, run {self.repeat + 1}"
+
+    @property
+    def label(self) -> str:
+        """The name of its cell."""
+        return f"ablation-{self.subject}-{self.variant}-{self.repeat}"
+
+    def identity(self, subject: Subject) -> dict[str, Any]:
+        """What its figures depend on."""
+        return {
+            "subject": subject.fingerprint(),
+            "queries": self.queries,
+            "seed": self.repeat,
+            "variant": self.variant,
+        }
+
+    def settings(self) -> Settings:
+        """How it searches."""
+        return Settings(
+            Budget(queries=self.queries),
+            "dice",
+            {"feedback": self.feedback},
+            seed=self.repeat,
+            partition=self.partition,
+            threads=self.threads,
+        )
+
+
+def _spread(
+    subjects: Roster,
+    cells: Cells,
+    queries: int,
+    repeats: int,
+    hands: Hands,
+    progress: Callable[[int, int, str], None] | None,
+) -> None:
+    """Have the missing cells made, several at a time."""
+    loaded = {name: load_subject(name) for name in subjects.names}
+    wanted = [
+        VariantShard(name, variant, feedback, partition, repeat, queries, hands.each)
+        for name in subjects.names
+        for variant, feedback, partition in VARIANTS
+        for repeat in range(repeats)
+    ]
+    shards = [one for one in wanted if cells.ready(one.label, one.identity(loaded[one.subject])) is None]
+
+    def keep(shard: VariantShard, figures: dict[str, Any]) -> None:
+        cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
+
+    make_all(hands, Job(_prepare, _perform, None), shards, keep, progress)
+
+
+def _prepare(_: None) -> None:
+    """Subjects are built in: there is nothing to share."""
+
+
+def _perform(_: None, shard: VariantShard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
+    return _figures(load_subject(shard.subject), shard.settings())
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from fairbits.paper.cells import Cells
 from fairbits.paper.diversity import Diversity
 from fairbits.paper.pace import pace
 from fairbits.paper.significance import Verdict, against, deviation, mean
+from fairbits.scale import Hands
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, search_subject
 from fairbits.search.registry import lacking
 
@@ -138,15 +139,35 @@ def compare(
     strategies: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
+    hands: Hands | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every strategy as often as the contest says; None means all that the model can serve.
 
-    With a folder every finished run is remembered there, and not run again when the comparison is.
+    With a folder every finished run is remembered there, and not run again when the comparison is. With many
+    ``hands`` several runs go on at a time, each with the threads of one worker.
     """
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
     cells = None if folder is None else Cells(Path(folder) / "cells")
+    if hands is not None and hands.many:
+        with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
+            kept = cells or Cells(Path(place))
+            _spread(arena, names, kept, hands, progress)
+            return _compared(arena, names, left_out, kept, folder, None)
+    return _compared(arena, names, left_out, cells, folder, progress)
+
+
+def _compared(
+    arena: Arena,
+    names: list[str],
+    left_out: dict[str, str],
+    cells: Cells | None,
+    folder: str | Path | None,
+    progress: Progress | None,
+) -> Comparison:
+    """One run after the other, as far as they are not kept."""
+    contest = arena.contest
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     total, done = len(names) * contest.repeats, 0
     for repeat in range(contest.repeats):  # in turns, so that a noisy minute of the machine hits everybody
@@ -160,10 +181,29 @@ def compare(
         Entry(name, runs, None if name == BASELINE else against([run["id_cases"] for run in runs], base))
         for name, runs in found.items()
     ]
-    result = Comparison(subject.name, contest, entries, left_out)
+    result = Comparison(arena.subject.name, contest, entries, left_out)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
     return result
+
+
+def _spread(arena: Arena, names: list[str], cells: Cells, hands: Hands, progress: Progress | None) -> None:
+    """Have the missing runs made by many hands, and keep them."""
+    from fairbits.paper.spreading import CellShard, cells_job, make_all
+
+    shards = [
+        CellShard(None, None, name, repeat)
+        for repeat in range(arena.contest.repeats)
+        for name in names
+        if not arena.is_kept(name, repeat, cells)
+    ]
+    make_all(
+        hands,
+        cells_job(arena.contest, hands, arena.subject),
+        shards,
+        lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
+        progress,
+    )
 
 
 class Arena:
@@ -209,9 +249,22 @@ class Arena:
         settings = self.contest.settings(strategy, repeat)
         if cells is None:
             return self._figures(settings)
+        return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
+
+    def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
+        """Whether a run need not be made."""
+        identity = self._identity(self.contest.settings(strategy, repeat))
+        return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
+
+    def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
+        """Keep a run that was made elsewhere."""
+        identity = self._identity(self.contest.settings(strategy, repeat))
+        cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
+
+    def _identity(self, settings: Settings) -> dict[str, Any]:
         identity = {"subject": self.subject.fingerprint(), "kept": KEPT, **asdict(settings)}
         identity.pop("threads")
-        return cells.get(f"{name}{strategy}-{repeat}", identity, lambda: self._figures(settings))
+        return identity
 
     def _figures(self, settings: Settings) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:

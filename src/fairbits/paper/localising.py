@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,11 @@ from fairbits.paper.cells import Cells
 from fairbits.paper.compare import BASELINE
 from fairbits.paper.digest import rq3_findings
 from fairbits.paper.published import Row, number, row_of
+from fairbits.paper.spreading import make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.repair import RepairResult, repair_run
+from fairbits.scale import Hands, Job, Signals
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 
@@ -53,6 +55,7 @@ def rq3(
     strategies: Sequence[str] | None = None,
     partition: str = "constrained",
     threads: int | None = None,
+    hands: Hands | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Results, Results]:
     """The tables of localisation and mitigation; finished cells are read from the folder."""
@@ -61,6 +64,14 @@ def rq3(
     where: list[Sequence[Cell]] = []
     what: list[Sequence[Cell]] = []
     missing: list[str] = []
+    if hands is not None and hands.many:
+        each = Settings(Budget(seconds=seconds), partition=partition, threads=hands.each)
+        _spread(
+            [Rq3Shard(name, replace(each, strategy=one)) for name in subjects.names for one in strategies],
+            cells,
+            hands,
+            progress,
+        )
     for name in subjects.names:
         subject = load_subject(name)
         for strategy in strategies:
@@ -88,9 +99,51 @@ def rq3(
 
 
 def _cell(cells: Cells, name: str, subject: Subject, settings: Settings) -> dict[str, Any]:
-    identity = {"subject": subject.fingerprint(), **asdict(settings), "samples": SAMPLES, "loss": MOST_LOSS}
-    identity.pop("threads")  # seconds change with them, cases do not
-    return cells.get(f"rq3-{name}-{settings.strategy}", identity, lambda: _figures(subject, settings))
+    shard = Rq3Shard(name, settings)
+    return cells.get(shard.label, shard.identity(subject), lambda: _figures(subject, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Shard:
+    """One cell: plain data."""
+
+    subject: str
+    settings: Settings
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.settings.strategy}"
+
+    @property
+    def label(self) -> str:
+        """The name of its file."""
+        return f"rq3-{self.subject}-{self.settings.strategy}"
+
+    def identity(self, subject: Subject) -> dict[str, Any]:
+        """What its figures depend on."""
+        identity = {"subject": subject.fingerprint(), **asdict(self.settings), "samples": SAMPLES, "loss": MOST_LOSS}
+        identity.pop("threads")  # seconds change with them, cases do not
+        return identity
+
+
+def _spread(
+    wanted: list[Rq3Shard], cells: Cells, hands: Hands, progress: Callable[[int, int, str], None] | None
+) -> None:
+    """Have the missing cells made, several at a time."""
+    loaded = {name: load_subject(name) for name in {one.subject for one in wanted}}
+    shards = [one for one in wanted if cells.ready(one.label, one.identity(loaded[one.subject])) is None]
+
+    def keep(shard: Rq3Shard, figures: dict[str, Any]) -> None:
+        cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
+
+    make_all(hands, Job(_prepare, _perform, None), shards, keep, progress)
+
+
+def _prepare(_: None) -> None:
+    """Subjects are built in: there is nothing to share."""
+
+
+def _perform(_: None, shard: Rq3Shard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
+    return _figures(load_subject(shard.subject), shard.settings)
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from fairbits.paper.compare import Arena, Contest
 from fairbits.paper.digest import rq1_findings, rq2_findings
 from fairbits.paper.published import number, row_of
 from fairbits.paper.significance import mean
+from fairbits.paper.spreading import CellShard, cells_job, make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
+from fairbits.scale import Hands
 from fairbits.search import Budget
 from fairbits.search.registry import DEFAULT
 
@@ -60,9 +62,11 @@ class Plan:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
         return cls(question, subjects, contest, tuple(strategies or STRATEGIES[question]), folder)
 
-    def run(self, progress: Progress | None = None) -> Results:
-        """Make the cells that are missing, then the table."""
+    def run(self, progress: Progress | None = None, *, hands: Hands | None = None) -> Results:
+        """Make the cells that are missing, by many hands where there are, then the table."""
         groups = self._groups()
+        if hands is not None and hands.many:
+            self._spread(groups, hands, progress)
         total, done = len(groups) * len(self.strategies) * self.contest.repeats, 0
         cells = Cells(self.folder / "cells")
         rows: list[Sequence[Cell]] = []
@@ -72,7 +76,7 @@ class Plan:
                 loaded = loaded.with_protected([protected])
             arena = Arena(loaded, self.contest)
             arena.entrants(self.strategies)
-            label = "".join(f"{part}-" for part in (self.question, subject, protected) if part)
+            label = self._label(subject, protected)
             for strategy in self.strategies:
                 runs = []
                 for repeat in range(self.contest.repeats):
@@ -90,6 +94,30 @@ class Plan:
         result = Results(title, columns, rows, notes, findings)
         result.write(self.folder, self.question)
         return result
+
+    def _label(self, subject: str, protected: str | None) -> str:
+        return "".join(f"{part}-" for part in (self.question, subject, protected) if part)
+
+    def _spread(self, groups: list[tuple[str, str | None]], hands: Hands, progress: Progress | None) -> None:
+        """Have the missing cells made, several at a time."""
+        cells, arenas, shards = Cells(self.folder / "cells"), dict[tuple[str, str | None], Arena](), []
+        for subject, protected in groups:
+            loaded = load_subject(subject)
+            arena = Arena(loaded if protected is None else loaded.with_protected([protected]), self.contest)
+            arena.entrants(self.strategies)
+            arenas[subject, protected] = arena
+            shards += [
+                CellShard(subject, protected, strategy, repeat)
+                for strategy in self.strategies
+                for repeat in range(self.contest.repeats)
+                if not arena.is_kept(strategy, repeat, cells, name=self._label(subject, protected))
+            ]
+
+        def keep(shard: CellShard, figures: dict[str, Any]) -> None:
+            where = str(shard.subject), shard.protected
+            arenas[where].keep(shard.strategy, shard.repeat, cells, figures, name=self._label(*where))
+
+        make_all(hands, cells_job(self.contest, hands), shards, keep, progress)
 
     def _groups(self) -> list[tuple[str, str | None]]:
         """What the cells are about: a subject with all its protected attributes, or with each of them alone."""

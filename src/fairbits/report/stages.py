@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
         return ()
     best: dict[int, dict[str, Any]] = {}
     acd: dict[int, float | None] = {}
-    for row in pq.read_table(path).to_pylist():
+    for row in pq.read_table(BytesIO(path.read_bytes())).to_pylist():
         if row["layer"] != suspect:
             continue
         number = row["neuron"]

@@ -64,18 +64,16 @@ def search_subject(
     clock: Clock = time.perf_counter,
 ) -> Run:
     """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
-    evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
-    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
-    strategy = make_strategy(settings.strategy, settings.options, problem)
-    manifest = _manifest(subject, settings, evaluator.epsilon)
-    place = Path(folder) if folder is not None else _new_folder(subject.name, settings)
+    problem, strategy = problem_of(subject, settings)
+    manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
+    place = Path(folder) if folder is not None else new_folder(subject.name, settings)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
         writer = RunWriter.resume(place, manifest, **keeping)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, **keeping)
     with writer:
-        _prepare(problem, strategy)
+        prepare(problem, strategy)
         known = _restored(problem, writer)
         oracle = Oracle(problem, settings.budget, writer, watch=watch, stop=stop, clock=clock, **known)
         oracle.tally.goal = strategy.people
@@ -86,6 +84,13 @@ def search_subject(
         summary = summarise(Run.open(place), oracle, settings, exact_within=strategy.exact_within if exact else None)
         writer.finish(status, summary)
     return Run.open(place)
+
+
+def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
+    """What is searched, and how: refuses settings that make no sense for this subject."""
+    evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
+    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
+    return problem, make_strategy(settings.strategy, settings.options, problem)
 
 
 def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) -> str:
@@ -103,7 +108,7 @@ def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) ->
     return "finished"
 
 
-def _prepare(problem: Problem, strategy: Strategy) -> None:
+def prepare(problem: Problem, strategy: Strategy) -> None:
     """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
     someone = problem.rows[:1]
     problem.realism(someone)
@@ -137,7 +142,8 @@ def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
     }
 
 
-def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+    """What run.json keeps about a search."""
     return {
         "subject": subject.name,
         "source": subject.source,
@@ -155,6 +161,7 @@ def _manifest(subject: Subject, settings: Settings, epsilon: float) -> dict[str,
     }
 
 
-def _new_folder(subject: str, settings: Settings) -> Path:
+def new_folder(subject: str, settings: Settings) -> Path:
+    """A folder named after what is searched, and when."""
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
     return Path("runs") / f"{subject}-{settings.strategy}-{now}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fairbits.search.oracle import Oracle
+from fairbits.measure import Evaluator
+from fairbits.search.oracle import Tally
+from fairbits.search.problem import Problem
 from fairbits.store import Run
 
 if TYPE_CHECKING:
@@ -14,7 +16,23 @@ if TYPE_CHECKING:
 MOST_SCORES = 200_000_000
 
 
-def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
+class Searched(Protocol):
+    """What an oracle knows in the end; many of them together know the same."""
+
+    tally: Tally
+    findings: dict[str, Any]
+    problem: Problem
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Who measured."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+
+def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
     """Every headline figure under its fixed name; ``exact`` lists those that are no lower bounds."""
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
@@ -49,7 +67,7 @@ def summarise(run: Run, oracle: Oracle, settings: Settings, *, exact_within: int
     }
 
 
-def _near_figures(figures: dict[str, Any], oracle: Oracle, exact_within: int | None) -> list[str]:
+def _near_figures(figures: dict[str, Any], oracle: Searched, exact_within: int | None) -> list[str]:
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
     rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import OptionError
+from fairbits.store.places import is_local
 
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"
@@ -19,6 +20,9 @@ TEMPORARY = ".tmp"
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that a reader, or a crash at any moment, sees the old one or the new one."""
+    if not is_local(path):
+        path.write_bytes(bytes(content))  # stores of objects show an object once it is whole
+        return
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with temporary.open("wb") as file:

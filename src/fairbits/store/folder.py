@@ -7,15 +7,19 @@ import re
 from pathlib import Path
 
 from fairbits.errors import OptionError
-from fairbits.store import parts
+from fairbits.store import parts, shards
 from fairbits.store.files import TEMPORARY
+from fairbits.store.places import is_local
 
 RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
 _OWN = re.compile(
     r"(run|summary|checkpoint|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
     r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
 )
-_OWN_PART = re.compile(parts.PART.pattern + rf"({re.escape(parts.SET_ASIDE)})?")
+_OWN_INSIDE = {
+    parts.FOLDER: re.compile(rf"({parts.PART.pattern}|{shards.PART.pattern})({re.escape(parts.SET_ASIDE)})?"),
+    shards.FOLDER: shards.RECORD,
+}
 
 
 def prepare(folder: Path, *, force: bool) -> None:
@@ -45,14 +49,16 @@ def clear(folder: Path) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what a killed writer left half-written."""
-    for place in (folder, folder / parts.FOLDER):
-        for path in place.glob("*" + TEMPORARY):
+    for place in (folder, *(folder / name for name in _OWN_INSIDE)):
+        for path in place.glob("*" + TEMPORARY) if place.is_dir() else ():
             if _is_own(path, folder):
                 path.unlink()
 
 
 def lock(folder: Path) -> int | None:
     """Keep other writers out until the handle is closed, or the process gone. No lock where the system has none."""
+    if not is_local(folder):
+        return None
     try:
         import fcntl
     except ImportError:
@@ -80,10 +86,12 @@ def unwritable(folder: Path, error: OSError) -> OptionError:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Everything in the folder; the folder of the parts counts by what is in it."""
+    """Everything in the folder; the folders of the parts and of the shards count by what is in them."""
     found: list[Path] = []
+    if not folder.exists():  # an empty folder of a store of objects is none
+        return found
     for path in sorted(folder.iterdir()):
-        inner = path.name == parts.FOLDER and path.is_dir() and not path.is_symlink()
+        inner = path.name in _OWN_INSIDE and path.is_dir() and not path.is_symlink()
         found += sorted(path.iterdir()) if inner else [path]
     return found
 
@@ -107,5 +115,5 @@ def _check_own(folder: Path, files: list[Path]) -> None:
 def _is_own(path: Path, folder: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
-    pattern = _OWN if path.parent == folder else _OWN_PART
+    pattern = _OWN if path.parent == folder else _OWN_INSIDE[path.parent.name]
     return pattern.fullmatch(path.name.removesuffix(TEMPORARY)) is not None

@@ -20,8 +20,10 @@ FORMAT = 2
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
 OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")
+#: What it says besides about a run that many hands search.
+SOMETIMES = ("scale",)
 #: What may differ when a run goes on: how long it may take, and how many hands do it.
-MAY_DIFFER = ("budget", "threads", "workers")
+MAY_DIFFER = ("budget", "threads", "workers", "ray")
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
-    return {name: value for name, value in record.items() if name not in OWN}
+    return {name: value for name, value in record.items() if name not in OWN and name not in SOMETIMES}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.domain.attribute import Codes
 from fairbits.store.files import write_whole
+from fairbits.store.places import is_local
 from fairbits.store.records import FIGURES, Layout
 
 FOLDER = "cases"
@@ -47,6 +50,16 @@ def number_of(name: str) -> int:
     return int(match[1]) if match else -1
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A file as Arrow reads it best: by its name on this machine, as an open file elsewhere."""
+    if is_local(path):
+        yield path
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
 def write_part(path: Path, batches: list[pa.RecordBatch], layout: Layout) -> None:
     """Write rows as one part. Encoding happens in memory: one write, so that a full disk is noticed at once."""
     # Every append has its own small dictionary of origins; a column must have one.
@@ -77,7 +90,7 @@ def find_parts(folder: Path, layout: Layout, *, deep: bool = False) -> tuple[lis
         elif path.name.endswith(SET_ASIDE):
             damaged[path.name] = "it was set aside"
         else:
-            fault, rows = _fault_of(path, layout, deep=deep)
+            fault, rows = fault_of(path, layout, deep=deep)
             if fault:
                 damaged[path.name] = fault
             else:
@@ -89,18 +102,19 @@ def codes_in(parts: list[Part], layout: Layout, *, rows: int = 65_536) -> Iterat
     """Full rows of codes, batch after batch, in the memory of one batch."""
     positions = list(range(len(layout.names)))
     for part in parts:
-        with pq.ParquetFile(part.path) as file:
+        with opened(part.path) as source, pq.ParquetFile(source) as file:
             # By position, because a name with a dot would be read as a path into a nested column.
             names = [file.schema.column(i).path for i in positions]
             for batch in file.iter_batches(batch_size=rows, columns=names):
                 yield layout.codes_of(batch)
 
 
-def _fault_of(path: Path, layout: Layout, *, deep: bool) -> tuple[str, int]:
+def fault_of(path: Path, layout: Layout, *, deep: bool) -> tuple[str, int]:
+    """What is wrong with a part (nothing: an empty text), and how many rows it has."""
     if path.stat().st_size == 0:
         return "it is empty", 0
     try:
-        with pq.ParquetFile(path, page_checksum_verification=deep) as file:
+        with opened(path) as source, pq.ParquetFile(source, page_checksum_verification=deep) as file:
             found = file.schema_arrow
             if not _fits(found, layout.arrow):
                 return "its columns are not those of this run", 0

@@ -7,13 +7,16 @@ import tempfile
 import uuid
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset
 
 from fairbits.errors import OptionError
 from fairbits.store import filtering
 from fairbits.store.parts import Part
+from fairbits.store.places import is_local
 from fairbits.store.records import FIGURES, WORDS, Layout
 
 MEMORY = "1GB"
@@ -24,31 +27,45 @@ class Questions:
     """A view ``cases`` as people read it: categories as labels, numbers as numbers.
 
     An integer attribute with labels has them in ``<name>_label`` besides. Small integers are widened: in DuckDB,
-    ``hours * 3`` would overflow in the type that it is stored in.
+    ``hours * 3`` would overflow in the type that it is stored in. Parts that are not ``distinct`` (their shards knew
+    nothing of each other) may hold somebody several times: only the first of these evaluations is shown.
     """
 
-    def __init__(self, parts: list[Part], layout: Layout):
+    def __init__(self, parts: list[Part], layout: Layout, *, distinct: bool = True):
         self.layout = layout
+        self._elsewhere: pa.dataset.Dataset | None = None
         # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
         spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
         self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
         run = self._connection.execute
-        paths = [str(part.path.resolve()) for part in parts]
         run(f"SET memory_limit = '{MEMORY}'")
         run(f"SET temp_directory = {_text(str(spill))}")
         run("SET preserve_insertion_order = false")
         run("SET enable_progress_bar = false")
-        listed = f"[{', '.join(_text(path) for path in paths)}]"
-        if paths:
-            run(f"SET allowed_paths = {listed}")
-            run(f"CREATE VIEW stored AS SELECT * FROM read_parquet({listed})")
+        self._show_parts(parts)
+        if distinct:
+            run("CREATE VIEW stored AS SELECT * FROM written")
         else:
-            self._connection.register("nothing", layout.arrow.empty_table())
-            run("CREATE TABLE stored AS SELECT * FROM nothing")
+            run(_doubled(layout))
+            run("CREATE VIEW stored AS SELECT * FROM written ANTI JOIN doubled USING (evaluation)")
         run(f"CREATE VIEW {filtering.VIEW} AS SELECT {', '.join(self._shown())} FROM stored")
         # The parts are the only files from here on, and no setting can be changed back.
         run("SET enable_external_access = false")
         run("SET lock_configuration = true")
+
+    def _show_parts(self, parts: list[Part]) -> None:
+        """A view ``written`` of all rows: DuckDB reads files of this machine, Arrow those that are elsewhere."""
+        run = self._connection.execute
+        if not parts:
+            self._connection.register("nothing", self.layout.arrow.empty_table())
+            run("CREATE TABLE written AS SELECT * FROM nothing")
+        elif all(is_local(part.path) for part in parts):
+            listed = f"[{', '.join(_text(str(part.path.resolve())) for part in parts)}]"
+            run(f"SET allowed_paths = {listed}")
+            run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
+        else:
+            self._elsewhere = _elsewhere(parts, self.layout)
+            self._connection.register("written", self._elsewhere)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -81,13 +98,20 @@ class Questions:
             raise self.explain(error, where) from None
         return pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first] if first else [], reader))
 
+    def codes(self) -> pa.RecordBatchReader:
+        """The stored attributes of all cases, in the order in which they were found."""
+        return self._stream(f"SELECT {', '.join(map(_name, self.layout.names))} FROM stored ORDER BY evaluation")
+
     def explain(self, error: Exception, where: str) -> OptionError:
         """What DuckDB says about a filter, in one sentence."""
         return filtering.explain(error, where, self.columns, self._labels)
 
     def _stream(self, sql: str) -> pa.RecordBatchReader:
         """An answer with a cursor of its own: one that is not read to its end is in nobody's way."""
-        return pa.RecordBatchReader.from_stream(self._connection.cursor().sql(sql))
+        cursor = self._connection.cursor()
+        if self._elsewhere is not None:  # what is registered is known to one cursor only
+            cursor.register("written", self._elsewhere)
+        return pa.RecordBatchReader.from_stream(cursor.sql(sql))
 
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
         """Codes as labels where there are any, and which protected values get the lowest and the highest score."""
@@ -131,6 +155,30 @@ def check_top(top: int | None) -> None:
     """Refuse a number of cases that makes no sense."""
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; ask for at least one case.")
+
+
+def _doubled(layout: Layout) -> str:
+    """A table of the evaluations that asked about somebody again. Most people are asked about once: their hashes tell
+    so in little memory, and only the others are compared in full.
+    """
+    person = ", ".join(map(_name, layout.names))
+    return f"""
+        CREATE TABLE doubled AS
+        WITH often AS (SELECT hash({person}) AS h FROM written GROUP BY h HAVING count(*) > 1),
+        maybe AS (SELECT {person}, evaluation FROM written SEMI JOIN often ON hash({person}) = often.h)
+        SELECT evaluation FROM (SELECT evaluation, min(evaluation) OVER (PARTITION BY {person}) AS first FROM maybe)
+        WHERE evaluation <> first
+    """
+
+
+def _elsewhere(parts: list[Part], layout: Layout) -> pa.dataset.Dataset:
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    place: Any = parts[0].path
+    origin = layout.arrow.get_field_index("origin")
+    schema = layout.arrow.set(origin, pa.field("origin", pa.string()))
+    paths = [str(getattr(part.path, "path")) for part in parts]  # noqa: B009 - fsspec's, unknown to pathlib
+    return pa.dataset.dataset(paths, schema=schema, format="parquet", filesystem=PyFileSystem(FSSpecHandler(place.fs)))
 
 
 def _hidden(position: int) -> str:

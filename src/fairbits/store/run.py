@@ -15,8 +15,9 @@ from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
-from fairbits.store import parts
+from fairbits.store import parts, shards
 from fairbits.store.files import read_json
+from fairbits.store.places import place_of, reaching
 from fairbits.store.questions import Questions, check_top
 from fairbits.store.records import FIGURES, Case, Layout
 
@@ -38,16 +39,26 @@ class Run:
         self.created: str = record["created"]
         self.schema: Schema = manifests.schema_of(record)
         self.layout = Layout(self.schema)
-        self._parts, self.damaged = parts.find_parts(folder, self.layout)
+        self.sharded = "shards" in self.manifest
+        self.scale: dict[str, Any] | None = record.get("scale")
+        self._parts, self.damaged = self._find_parts()
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
         """The run in a folder."""
-        place = Path(folder)
-        return cls(place, manifests.read_record(place))
+        place = place_of(folder)
+        with reaching(place):
+            return cls(place, manifests.read_record(place))
 
     def __len__(self) -> int:
-        return sum(part.rows for part in self._parts)
+        return self._distinct if self.sharded else sum(part.rows for part in self._parts)
+
+    @cached_property
+    def _distinct(self) -> int:
+        return int(self.query("SELECT count(*) AS cases FROM cases")["cases"][0].as_py())
+
+    def _find_parts(self, *, deep: bool = False) -> tuple[list[parts.Part], dict[str, str]]:
+        return (shards if self.sharded else parts).find_parts(self.folder, self.layout, deep=deep)
 
     def __repr__(self) -> str:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
@@ -135,6 +146,9 @@ class Run:
 
     def codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
         """Codes of all cases as they were found: full rows, with protected attributes at their lowest value."""
+        if self.sharded:
+            reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
+            return (self.layout.codes_of(batch) for batch in reader)
         return parts.codes_in(self._parts, self.layout, rows=rows)
 
     def query(self, sql: str) -> pa.Table:
@@ -168,21 +182,22 @@ class Run:
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self._parts, self.layout)
+        return Questions(self._parts, self.layout, distinct=not self.sharded)
 
     def _safely(self, ask: Callable[[], Any], *, where: str | None = None) -> Any:
         """Ask; if a part turns out to be damaged inside, skip it from now on and ask once more."""
         try:
             return ask()
         except (duckdb.Error, pa.ArrowException) as error:
-            good, damaged = parts.find_parts(self.folder, self.layout, deep=True)
+            good, damaged = self._find_parts(deep=True)
             if set(damaged) <= set(self.damaged):
                 if where is not None:
                     raise self._questions.explain(error, where) from None
                 reason = str(error).strip().splitlines()[0]
                 raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
             self._parts, self.damaged = good, damaged
-            self.__dict__.pop("_questions", None)
+            for stale in ("_questions", "_distinct"):
+                self.__dict__.pop(stale, None)
             return ask()
 
     def _document(self, name: str) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from fairbits.store import manifest as manifests
 from fairbits.store import parts
 from fairbits.store.block import Block, Complete, nothing_more
 from fairbits.store.files import read_json, write_json
+from fairbits.store.places import place_of
 from fairbits.store.records import Layout
 from fairbits.store.worker import Worker
 
@@ -85,7 +86,7 @@ class RunWriter:
         ``complete`` gives the figures that an append leaves out. ``in_step`` makes appending wait for the writing
         thread, so that never more than one of the two works.
         """
-        place = Path(folder)
+        place = place_of(folder)
         record = manifests.new_record(manifest, schema)
         places.prepare(place, force=force)
         writer = cls(place, record, places.lock(place), **how)
@@ -107,7 +108,7 @@ class RunWriter:
         and ``damaged`` names parts that had to be set aside: their cases are found again only as far as the search
         repeats the rounds after the checkpoint.
         """
-        place = Path(folder)
+        place = place_of(folder)
         record = manifests.read_record(place)
         manifests.check_same(manifests.manifest_of(record), manifest)
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}

@@ -1,0 +1,153 @@
+"""Audits of many subjects in one go. Each is a shard; one that fails is put on the page with its sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fairbits.audit.auditing import DEFAULT_SECONDS, Wishes, audit_subject
+from fairbits.audit.auditing import Audited as AuditedOne
+from fairbits.data import load_subject
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.report.fleet import Audited, Fleet, write_fleet
+from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
+from fairbits.store.manifest import timestamp
+
+#: Is told how many have ended, of how many, and which one just did.
+Progress = Callable[[int, int, Audited | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    """One subject of a fleet: where its description is, and where its audit goes. Plain data."""
+
+    name: str
+    source: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    wishes: Wishes
+    trust_pickle: bool
+
+
+def find_ships(folder: Path, out: Path) -> list[Ship]:
+    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself."""
+    if not folder.is_dir():
+        raise OptionError(f"{str(folder)!r} is not a folder; give one that holds subject.toml files.")
+    files = sorted({*folder.rglob("subject.toml"), *folder.glob("*.toml")})
+    if not files:
+        raise OptionError(f"{str(folder)!r} holds no subject.toml; write some with `fairbits init`.")
+    ships: list[Ship] = []
+    taken: set[str] = set()
+    for file in files:
+        inner = file.relative_to(folder)
+        parts = (
+            inner.parent.parts if file.name == "subject.toml" and inner.parent.parts else inner.with_suffix("").parts
+        )
+        name = "/".join(parts)
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-.") or "subject"
+        while slug in taken:
+            slug += "-2"
+        taken.add(slug)
+        ships.append(Ship(name, str(file), str(out / slug)))
+    return ships
+
+
+def audit_fleet(
+    folder: Path,
+    wishes: Wishes,
+    out: Path,
+    *,
+    trust_pickle: bool = False,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> tuple[Fleet, Path]:
+    """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept."""
+    out = out.resolve()
+    ships = find_ships(folder, out)
+    hands = wishes.hands
+    each = Wishes(
+        wishes.seconds, wishes.seed, wishes.epsilon, wishes.partition, hands.each, wishes.skip
+    )  # a shard is done by one worker, and never asks for more
+    found: dict[int, Audited] = {}
+
+    def done(number: int, entry: Audited) -> None:
+        found[number] = entry
+        if progress is not None:
+            progress(len(found), len(ships), entry)
+
+    if progress is not None:
+        progress(0, len(ships), None)
+    with open_executor(hands, Job(_prepare, _perform, _Terms(each, trust_pickle)), stop=stop) as executor:
+        carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
+    for number, ship in enumerate(ships):
+        if number not in found:
+            found[number] = Audited(ship.name, ship.source, error=_reason(carried.lost.get(number)))
+    fleet = Fleet(str(folder), _terms(wishes, hands), timestamp(), tuple(found[number] for number in range(len(ships))))
+    return fleet, write_fleet(fleet, out)
+
+
+def new_folder() -> Path:
+    """A folder named after when it was made."""
+    return Path("runs") / f"fleet-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
+
+
+def _prepare(terms: _Terms) -> _Terms:
+    return terms
+
+
+def _perform(terms: _Terms, ship: Ship, signals: Signals) -> Audited:
+    """One audit. Whatever is wrong with this subject is its own affair."""
+    folder = Path(ship.folder)
+    try:
+        subject = load_subject(ship.source, trust_pickle=terms.trust_pickle)
+        again = (folder / "run.json").is_file()
+        found = audit_subject(subject, terms.wishes, folder, resume=again, stop=signals.stop)
+    except FairbitsError as error:
+        return Audited(ship.name, ship.source, error=str(error))
+    except (MemoryError, OSError):
+        raise  # may go better on another try, or elsewhere
+    except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return Audited(ship.name, ship.source, error=f"something went wrong inside fairbits or the model ({what}).")
+    return _entry(ship, found)
+
+
+def _entry(ship: Ship, found: AuditedOne) -> Audited:
+    data = found.data
+    figures: dict[str, Any] = dict(data.searched.figures)
+    measured = data.measured
+    return Audited(
+        name=ship.name,
+        source=ship.source,
+        report=f"{Path(ship.folder).name}/{found.page.name}",
+        sentence=data.sentence,
+        bits=data.bits,
+        bits_limit=data.about.bits_limit,
+        k_max=figures.get("k_max"),
+        k_max_on_data=figures.get("k_max_on_data"),
+        flip_rate=None if measured.flip_rate is None else measured.flip_rate.value,
+        split_rate=measured.split_rate.value,
+        id_cases=figures.get("id_cases"),
+        cases=figures.get("cases"),
+        seconds=sum(took for took in found.seconds.values() if took is not None),
+    )
+
+
+def _reason(fault: Fault | None) -> str:
+    if fault is None:
+        return "the fleet was ended before its turn; the same command with the same --out goes on."
+    return f"given up after 4 tries: {fault.words}."
+
+
+def _terms(wishes: Wishes, hands: Hands) -> str:
+    seconds = DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds
+    skipped = f", without {' and '.join(sorted(wishes.skip))}" if wishes.skip else ""
+    many = f", {hands.workers} at a time" if hands.workers is not None and hands.workers > 1 else ""
+    return f"about {seconds:g} s each{many}, seed {wishes.seed}{skipped}"

@@ -1,0 +1,96 @@
+"""Many audits on one page: the models by severity, a link to each report, and what could not be audited and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairbits.report.page import rendered
+from fairbits.store.files import write_json, write_whole
+
+PAGE, DOCUMENT = "index.html", "fleet.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One subject of a fleet. With an ``error`` (a sentence) the figures are missing."""
+
+    name: str
+    source: str
+    report: str | None = None  # relative to the index
+    sentence: str = ""
+    bits: float | None = None
+    bits_limit: float | None = None
+    k_max: int | None = None
+    k_max_on_data: int | None = None
+    flip_rate: float | None = None
+    split_rate: float | None = None
+    id_cases: int | None = None
+    cases: int | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+    @property
+    def severity(self) -> tuple[float, float, str]:
+        """What the page is ordered by: most bits first, then the largest share of rows whose decision flips."""
+        return -(self.bits or 0.0), -(self.flip_rate or 0.0), self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All of them, and on which terms they were audited."""
+
+    folder: str
+    terms: str
+    created: str
+    subjects: tuple[Audited, ...]
+
+    @property
+    def ranked(self) -> list[Audited]:
+        """Those with figures, the most severe first."""
+        return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity)
+
+    @property
+    def failed(self) -> list[Audited]:
+        """Those without, by name."""
+        return sorted((one for one in self.subjects if one.error is not None), key=lambda one: one.name)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON: ranked first, then what failed."""
+        subjects = [asdict(one) for one in (*self.ranked, *self.failed)]
+        return {"folder": self.folder, "terms": self.terms, "created": self.created, "subjects": subjects}
+
+    @property
+    def sentence(self) -> str:
+        """The page in one sentence."""
+        ranked = self.ranked
+        if not ranked:
+            return f"None of {_models(len(self.subjects))} could be audited."
+        first = ranked[0]
+        found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
+        rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
+        return f"Of {_models(len(self.subjects))}, {found}{rest}."
+
+
+def write_fleet(fleet: Fleet, folder: Path) -> Path:
+    """Write index.html and fleet.json; gives the path of the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / DOCUMENT, fleet.document())
+    write_whole(folder / PAGE, render_fleet(fleet).encode())
+    return folder / PAGE
+
+
+def render_fleet(fleet: Fleet) -> str:
+    """The whole page."""
+    return rendered("fleet.html", fleet=fleet, most=_most(fleet.ranked))
+
+
+def _most(ranked: Sequence[Audited]) -> float:
+    """What a full bar stands for."""
+    return max((one.bits_limit or 0.0 for one in ranked), default=1.0) or 1.0
+
+
+def _models(count: int) -> str:
+    return "one model" if count == 1 else f"{count:,} models"

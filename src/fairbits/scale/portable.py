@@ -1,0 +1,49 @@
+"""A subject that can go to another process: itself where it can be pickled, else the place to load it from."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+from fairbits.data import Subject, load_subject
+from fairbits.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """What a worker needs to have the subject of its coordinator, and no other."""
+
+    name: str
+    fingerprint: str
+    content: bytes | None
+    source: str | None
+    protected: tuple[str, ...]
+    trust_pickle: bool = False
+
+    @classmethod
+    def of(cls, subject: Subject, *, trust_pickle: bool = False) -> Portable:
+        """Pack a subject."""
+        content: bytes | None = None
+        try:
+            content = pickle.dumps(subject)
+        except Exception as error:  # noqa: BLE001 - every framework has its own way of saying that it cannot be pickled
+            if subject.source is None:
+                raise ModelError(
+                    f"the model of {subject.name!r} cannot be sent to other processes ({error}); give it as a file "
+                    f"in a subject.toml, which workers can open, or leave the workers out."
+                ) from None
+        protected = tuple(subject.schema.protected)
+        return cls(subject.name, subject.fingerprint(), content, subject.source, protected, trust_pickle)
+
+    def open(self) -> Subject:
+        """The subject, in whatever process this is."""
+        if self.content is not None:
+            subject: Subject = pickle.loads(self.content)  # noqa: S301 - packed by our own coordinator
+            return subject
+        subject = load_subject(str(self.source), trust_pickle=self.trust_pickle).with_protected(self.protected)
+        if subject.fingerprint() != self.fingerprint:
+            raise ModelError(
+                f"subject {self.name!r} is another one where the worker runs ({self.source!r}); give all machines "
+                f"the same model and table."
+            )
+        return subject

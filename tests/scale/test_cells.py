@@ -1,0 +1,58 @@
+"""Comparisons and the paper's tables by many hands: every cell is a shard, and is made once."""
+
+from __future__ import annotations
+
+from fairbits.paper import Contest, compare
+from fairbits.paper.ablation import ablation
+from fairbits.paper.localising import rq3
+from fairbits.paper.research import Plan
+from fairbits.paper.subjects import Roster
+from fairbits.scale import Hands
+from fairbits.search import Budget
+from tests.search.planted import planted_subject
+
+#: Figures that the clock has no say in.
+SAME = ("cases", "id_cases", "k_max", "q_1_mean_id", "diversity", "changed")
+
+
+def test_a_comparison_by_two(tmp_path) -> None:
+    contest = Contest(Budget(evaluations=1000), 4)
+    alone = compare(planted_subject(), contest, ["random"])
+    seen: list[int] = []
+    together = compare(
+        planted_subject(),
+        contest,
+        ["random"],
+        folder=tmp_path,
+        hands=Hands(2),
+        progress=lambda done, *_: seen.append(done),
+    )
+    assert seen == [0, 1, 2, 3]
+    for one, other in zip(alone.entries, together.entries, strict=True):
+        assert [one.values(name) for name in SAME] == [other.values(name) for name in SAME]
+    assert len(list(tmp_path.glob("cells/*.json"))) == 4
+    again: list[int] = []
+    compare(
+        planted_subject(),
+        contest,
+        ["random"],
+        folder=tmp_path,
+        hands=Hands(2),
+        progress=lambda done, *_: again.append(done),
+    )
+    assert again == []
+
+
+def test_the_papers_cells(tmp_path) -> None:
+    found = Roster(["heart"], [])
+    plan = Plan.of("rq1", found, tmp_path, seconds=0.2, strategies=["random"])
+    table = plan.run(hands=Hands(1))
+    assert table.rows[0][:2] == ["heart", "random"]
+    made = ablation(found, tmp_path, queries=20_000, repeats=1, hands=Hands(1))
+    kept = {path.name for path in tmp_path.glob("cells/*.json")}
+    assert "rq1-heart-random-0.json" in kept
+    assert "ablation-heart-binary-0.json" in kept
+    assert len(made.rows) == 3
+    located, _ = rq3(found, tmp_path, seconds=0.3, hands=Hands(1))
+    assert located.rows[0][:2] == ["heart", "dice"]
+    assert (tmp_path / "cells" / "rq3-heart-dice.json").is_file()
