@@ -20,7 +20,7 @@ from fairbits.errors import FairbitsError, ModelError, TableError
 CHUNK = 5e7
 """Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
-SMALL, SHARES = 4e6, 3
+SMALL, SHARES = 4e6, 5
 """Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others."""
 
 Run = Callable[[NDArray[np.float64], int, int], int]

@@ -38,4 +38,4 @@ class Strategy(ABC):
 
 def population(m: int) -> int:
     """How many people advance together: enough twins to keep the engine busy, not more than memory likes."""
-    return int(np.clip(131_072 // m, 1024, 4096))
+    return int(np.clip(196_608 // m, 1024, 4096))
