@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbits.search.moves import CHANGES, NOTHING_KNOWN, Domain, Outlook, change_some, margins
+from fairbits.domain import Encoding, Lookup, Numeric
+from fairbits.engine import Contributions, arranged, contributions_through
+from fairbits.search.moves import CHANGES, NOTHING_KNOWN, Domain, Outlook, change_some, margins, tries
 
 DOMAIN = Domain(
     np.array([0.0, -3.0, 0.0, 5.0]),
@@ -20,15 +22,36 @@ def members(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.where(DOMAIN.discrete, np.minimum(whole, DOMAIN.high), rng.random((n, 4)))
 
 
+NUMBERS = Encoding([Numeric(0), Numeric(1), Numeric(2), Numeric(3)])
+COLUMNS = np.arange(4)
+
+
+def flat(gradients: np.ndarray, encoding: Encoding = NUMBERS) -> np.ndarray:
+    return arranged(gradients, encoding).ravel()
+
+
 def outlook(rng: np.random.Generator, n: int) -> Outlook:
-    return Outlook(-rng.random(n), rng.random(n), rng.normal(size=(n, 4)), rng.normal(size=(n, 4)))
+    low, high = rng.normal(size=(2, n, 4))
+    return Outlook(-rng.random(n), rng.random(n), flat(low), flat(high))
+
+
+def changed_by(
+    values: np.ndarray,
+    known: Outlook,
+    rng: np.random.Generator,
+    *,
+    encoding: Encoding = NUMBERS,
+    threads: int = 1,
+) -> np.ndarray:
+    contributions: Contributions = contributions_through(encoding, COLUMNS)
+    return change_some(DOMAIN, values, contributions, known, rng, attempts=6, threads=threads)
 
 
 @pytest.mark.parametrize("slopes", [False, True])
 def test_a_few_values_change_and_stay_in_the_domain(rng: np.random.Generator, slopes: bool) -> None:
     values = members(rng, 5000)
     known = outlook(rng, 5000) if slopes else NOTHING_KNOWN
-    changed = change_some(DOMAIN, values, known, rng, threads=1)
+    changed = changed_by(values, known, rng)
     assert ((DOMAIN.low <= changed) & (changed <= DOMAIN.high)).all()
     assert (changed[:, DOMAIN.discrete] == np.rint(changed[:, DOMAIN.discrete])).all()
     differing = (changed != values).sum(axis=1)
@@ -40,7 +63,7 @@ def test_a_few_values_change_and_stay_in_the_domain(rng: np.random.Generator, sl
 
 def test_threads_do_not_change_proposals(rng: np.random.Generator) -> None:
     values, known = members(rng, 4000), outlook(rng, 4000)
-    one, two = (change_some(DOMAIN, values, known, np.random.default_rng(1), threads=threads) for threads in (1, 2))
+    one, two = (changed_by(values, known, np.random.default_rng(1), threads=threads) for threads in (1, 2))
     assert np.array_equal(one, two)
 
 
@@ -50,10 +73,31 @@ def test_what_would_bring_the_twins_together_is_passed_over(rng: np.random.Gener
     slopes = np.zeros((n, 4))
     slopes[:, 0] = 50.0
     values = members(rng, n)
-    known = Outlook(np.full(n, -1.0), np.full(n, 1.0), slopes, slopes)
-    moved = (change_some(DOMAIN, values, known, rng, threads=1) != values).mean(axis=0)
+    known = Outlook(np.full(n, -1.0), np.full(n, 1.0), flat(slopes), flat(slopes))
+    moved = (changed_by(values, known, rng) != values).mean(axis=0)
     assert moved[0] < 0.15  # by those who are bold, or met nothing else
     assert moved[2] > 0.5
+
+
+def test_values_of_a_category_are_told_apart(rng: np.random.Generator) -> None:
+    """From 3, a step up to 4 is safe and one down to 2 is not; the mean slope of the two would be wrong about both."""
+    n = 4000
+    encoding = Encoding([Numeric(0), Lookup(np.arange(1, 14), np.eye(13), low=-3), Numeric(14), Numeric(15)])
+    gradients = np.zeros((n, encoding.width))
+    gradients[:, 1:14] = np.where(np.isin(np.arange(-3, 10), (3, 4)), 0.0, 50.0)
+    values = members(rng, n)
+    values[:, 1] = 3.0
+    known = Outlook(np.full(n, -1.0), np.full(n, 1.0), flat(gradients, encoding), flat(gradients, encoding))
+    there = changed_by(values, known, rng, encoding=encoding)[:, 1]
+    assert (there == 4.0).sum() > 300
+    assert (there == 2.0).sum() < 0.1 * (there == 4.0).sum()  # only those who are bold, or met nothing safe
+
+
+@pytest.mark.parametrize(
+    ("attributes", "twins", "expected"), [(2, 2, 4), (12, 2, 6), (38, 2, 9), (38, 3, 6), (8, 90, 4)]
+)
+def test_more_is_looked_at_where_there_is_more_to_choose_from(attributes: int, twins: int, expected: int) -> None:
+    assert tries(attributes, twins) == expected
 
 
 def test_margins_are_finite() -> None:

@@ -117,17 +117,17 @@ def step_place(adjoint, tile, attribute, person):
 
 
 @merged
-def table_steps(adjoint, tile, h):
-    """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time.
-
-    Here neurons are in the lanes: the gradient is turned over, in place, and the sums come out per person.
-    """
-    stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
-    gradient = adjoint.sources[adjoint.sources.size - 1]
+def turn_over(tile, gradient, h, stride):
+    """Turn the gradient at the first layer over, in place: from people in the lanes to neurons in the lanes."""
     for j in range(h, stride):
         store(tile, gradient + j * PEOPLE, splat(ZERO))
     for j in range(0, stride, PEOPLE):
         transpose(tile, gradient + j * PEOPLE)
+
+
+@merged
+def table_steps(adjoint, tile, gradient, stride):
+    """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time."""
     attributes = adjoint.table_starts.size
     for attribute in range(0, attributes, 4):
         for person in range(PEOPLE):
@@ -146,12 +146,18 @@ def table_steps(adjoint, tile, h):
 
 
 @merged
-def write(adjoint, tile, first, people, result):
-    """Write the derivatives of the tile's people to their columns; says whether everything is finite."""
+def finite(adjoint, tile, end):
+    """Whether all that was found, up to the place `end` of the tile's buffer, is neither NaN nor infinite."""
     trouble = splat(ZERO)
-    for at in range(adjoint.trouble, adjoint.size, PEOPLE):
+    for at in range(adjoint.trouble, end, PEOPLE):
         x = load(tile, at)
         trouble = add(trouble, sub(x, x))
+    return harmless(trouble)
+
+
+@merged
+def write(adjoint, tile, first, people, result):
+    """Write the derivatives of the tile's people to their columns."""
     steady, moving = adjoint.steady_columns, adjoint.table_columns
     for person in range(people):
         row = np.uint64(first + person)
@@ -160,24 +166,41 @@ def write(adjoint, tile, first, people, result):
         at = adjoint.found + person * adjoint.table_starts.size
         for j in range(moving.size):
             result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
-    return harmless(trouble)
+
+
+@merged
+def write_inner(tile, gradient, stride, first, people, inner):
+    """Write the gradients at the first layer, a row of `stride` numbers for each of the tile's people."""
+    for person in range(people):
+        for j in range(0, stride, PEOPLE):
+            store(inner, (first + person) * stride + j, load(tile, gradient + (j + person) * PEOPLE))
 
 
 @compiled
-def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, result):
+def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, result, inner):
     """Derivatives of the first `n` people of `codes` (whole tiles of rows), to row `start` of `result` on.
 
-    Gives the row where the first tile begins that has an unusable code or overflows the network, or -1.
+    With room in `inner`, the gradients at the first layer's pre-activations are written there instead. Gives the row
+    where the first tile begins that has an unusable code or overflows the network, or -1.
     """
     tile, h = buffer.tile, program.widths[0]
+    stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
+    gradient = adjoint.sources[adjoint.sources.size - 1]
+    by_code = inner.size == 0
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
         prefetch_codes(codes, first + PEOPLE)
         read_twins(program, twins, first, tile)
         there_and_back(program, adjoint, tile, h, score)
-        if adjoint.table_starts.size > 0:
-            table_steps(adjoint, tile, h)
-        if not write(adjoint, tile, start + first, min(PEOPLE, n - first), result):
+        people = min(PEOPLE, n - first)
+        if adjoint.table_starts.size > 0 or not by_code:
+            turn_over(tile, gradient, h, stride)
+        if by_code:
+            table_steps(adjoint, tile, gradient, stride)
+            write(adjoint, tile, start + first, people, result)
+        else:
+            write_inner(tile, gradient, stride, start + first, people, inner)
+        if not finite(adjoint, tile, adjoint.size if by_code else adjoint.found):
             return start + first
     return -1

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from fairbits.engine.backward import gradients_chunk
 from fairbits.engine.batches import run_batch, whole_tiles, writeable
 from fairbits.engine.plan import Plan
-from fairbits.engine.program import scratch
+from fairbits.engine.program import round_up, scratch
 from fairbits.errors import OptionError, choose_from
 
 Slope = Literal["margin", "score"]
+Floats = NDArray[np.float32]
 
 
 def gradients(
@@ -34,18 +35,42 @@ def gradients(
     if of not in get_args(Slope):
         raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
     codes = np.asarray(codes, dtype=np.float64)
+    result = np.zeros(codes.shape, np.float32)
+    _run(plan, codes, twins, of == "score", (result, np.empty(0, np.float32)), threads)
+    return result
+
+
+def inner_gradients(
+    plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None
+) -> NDArray[np.float32]:
+    """Derivatives of the margin by the first layer's pre-activations, a row of whole tiles for each row of codes.
+
+    With these and a plan's `Contributions` it is known, to first order, what any change of any code does.
+    """
+    codes = np.asarray(codes, dtype=np.float64)
+    inner = np.empty((len(codes), round_up(int(plan.program.widths[0]))), np.float32)
+    _run(plan, codes, twins, False, (np.empty((0, 0), np.float32), inner.ravel()), threads)
+    return inner
+
+
+def _run(
+    plan: Plan,
+    codes: NDArray[np.float64],
+    twins: ArrayLike,
+    score: bool,
+    results: tuple[Floats, Floats],
+    threads: int | None,
+) -> None:
     numbers = _checked(plan, twins, len(codes))
     program, adjoint = plan.program, plan.adjoint
-    result = np.zeros(codes.shape, np.float32)
 
     def run(people: NDArray[np.float64], n: int, start: int) -> int:
         chosen = whole_tiles(writeable(numbers[start : start + n]))
         buffer = scratch(adjoint.size)
-        return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, of == "score", result))
+        return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, score, *results))
 
     work = adjoint.weights.size + (program.table_starts.size + adjoint.table_starts.size + 8) * program.widths[0]
     run_batch(plan, codes, run, work=int(work), threads=threads)
-    return result
 
 
 def _checked(plan: Plan, twins: ArrayLike, n: int) -> NDArray[np.int64]:

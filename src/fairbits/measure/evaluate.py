@@ -15,7 +15,21 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Twins
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
-from fairbits.engine import Evaluation, Plan, evaluate, gradients, masked, plan_of, scores, vectors
+from fairbits.engine import (
+    Contributions,
+    Evaluation,
+    Plan,
+    arranged,
+    contributions_of,
+    contributions_through,
+    evaluate,
+    gradients,
+    inner_gradients,
+    masked,
+    plan_of,
+    scores,
+    vectors,
+)
 from fairbits.errors import ModelError, OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
@@ -140,10 +154,24 @@ class Evaluator:
         """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
         if self._plan is not None:
             return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
+        rows = self._as_twins(codes, twins)
+        return self.encoding.pull_back(self._input_gradients(rows), rows)
+
+    def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
+        """What the codes of some attributes add to the places where ``inner_gradients`` are taken."""
+        if self._plan is not None:
+            return contributions_of(self._plan, columns)
+        return contributions_through(self.encoding, columns)
+
+    def inner_gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Slopes of the logit margin at one twin of each person, by what the codes add up to: see `contributions`."""
+        if self._plan is not None:
+            return inner_gradients(self._plan, codes, twins, threads=self.threads)
+        return arranged(self._input_gradients(self._as_twins(codes, twins)), self.encoding)
+
+    def _input_gradients(self, rows: Codes) -> npt.NDArray[np.floating[Any]]:
         require(self.model, HasGradients, "this search")
-        rows = codes.copy()
-        rows[:, self.twins.columns] = self.twins.values[twins]
-        return self.encoding.pull_back(self.model.gradients(self.encoding.encode(rows)), rows)  # type: ignore[attr-defined]
+        return np.asarray(self.model.gradients(self.encoding.encode(rows)))  # type: ignore[attr-defined]
 
     def valid_twins(self, codes: Codes) -> Truth | None:
         """Which twins can exist, (n, m); None where all of them can, for everybody."""

@@ -1,10 +1,10 @@
 """`climb`: our own search for the largest k, then the widest span, and for as many people on the way as possible.
 
 A population of real people climbs together. Every generation each member proposes a change or two: a free
-attribute moved a little or drawn anew, or now and then a mix with a better member. Slopes at the twins with the lowest
-and the highest score tell which changes would bring them together: those are passed over (`moves`). Changes are kept
-by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and a bonus for decisions that
-differ: a population that only ever went up would settle on a few people and find nobody else. Members whose twins
+attribute moved a little or drawn anew, or now and then a mix with a better member. Gradients at the twins with the
+lowest and the highest score tell which changes would bring them together: those are passed over (`moves`). Changes are
+kept by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and a bonus for decisions
+that differ: a population that only ever went up would settle on a few people and find nobody else. Members whose twins
 all score alike step along the gradient towards the decision boundary, where scores begin to differ.
 
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
@@ -23,18 +23,18 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_chunk, change_some, margins
+from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_chunk, change_some, margins, tries
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, population
 
-#: Chance of a proposal to be a mix with a better member; for members whose twins all score alike, more often.
-MIX, MIX_ALIKE = 0.03, 0.5
+#: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
+MIX, MIX_AGREED = 0.03, 0.5
 #: Every so many generations, so many of the best members look around.
 LOOK_EVERY, LOOKERS = 40, 4
 #: Decisions that differ are worth so many classes, and so many more for scores that lie 1 away from the threshold.
 FLIP, ROOM = 3.0, 4.0
-#: Moves of a member after which its slopes are looked at again.
+#: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
 
 
@@ -57,7 +57,8 @@ class Climb(Strategy):
     def prepare(self, problem: Problem) -> None:
         """Compile the kernel of the proposals."""
         nobody = np.empty((0, len(problem.free)))
-        change_chunk(domain_of(problem), NOTHING_KNOWN, np.empty((0, 1)), nobody, 0, 0)
+        contributions = problem.evaluator.contributions(problem.free)
+        change_chunk(domain_of(problem), contributions, NOTHING_KNOWN, np.empty((0, 1)), nobody, 0, 0)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population from its seeds to the end of its generations."""
@@ -105,18 +106,29 @@ class Members:
         self._oracle, self._problem = oracle, problem
         self._domain = domain_of(problem)
         self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
-        shape = (len(people), len(problem.free)) if self._foresees else (0, 0)
-        self._low_slopes, self._high_slopes = np.empty(shape), np.empty(shape)
-        self._moved = np.full(len(people), PATIENCE)
+        self._contributions = oracle.evaluator.contributions(problem.free)
+        self._moved = np.zeros(len(people), dtype=np.int64)
+        if self._foresees:
+            self._low_gradients = oracle.inner_gradients(people, figures.low_twin)
+            self._high_gradients = oracle.inner_gradients(people, figures.high_twin)
 
     def propose(self, rng: np.random.Generator) -> Codes:
         """One changed copy of every member."""
         free = self._problem.free
         values = self.people[:, free]
         proposed = self.people.copy()
-        threads = self._oracle.evaluator.threads
-        proposed[:, free] = change_some(self._domain, values, self._outlook(), rng, threads=threads)
-        mixing = np.flatnonzero(rng.random(len(values)) < np.where(self.figures.k == 1, MIX_ALIKE, MIX))
+        evaluator = self._oracle.evaluator
+        proposed[:, free] = change_some(
+            self._domain,
+            values,
+            self._contributions,
+            self._outlook(),
+            rng,
+            attempts=tries(len(free), evaluator.m),
+            threads=evaluator.threads,
+        )
+        agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
+        mixing = np.flatnonzero(rng.random(len(values)) < np.where(agreed, MIX_AGREED, MIX))
         rivals = rng.integers(0, len(values), (len(mixing), 2))
         first = self.heights[rivals[:, 0]] >= self.heights[rivals[:, 1]]
         donors = values[np.where(first, rivals[:, 0], rivals[:, 1])]
@@ -145,15 +157,16 @@ class Members:
         self._moved[who] += 1
 
     def _outlook(self) -> Outlook:
-        """Margins as they are; slopes as they were at most ``PATIENCE`` changes ago."""
+        """Margins as they are; gradients as they were at most ``PATIENCE`` changes ago."""
         if not self._foresees:
             return NOTHING_KNOWN
         due = np.flatnonzero(self._moved >= PATIENCE)
         people, figures = self.people[due], self.figures
-        self._low_slopes[due] = self._oracle.gradients(people, figures.low_twin[due])
-        self._high_slopes[due] = self._oracle.gradients(people, figures.high_twin[due])
+        self._low_gradients[due] = self._oracle.inner_gradients(people, figures.low_twin[due])
+        self._high_gradients[due] = self._oracle.inner_gradients(people, figures.high_twin[due])
         self._moved[due] = 0
-        return Outlook(margins(figures.low), margins(figures.high), self._low_slopes, self._high_slopes)
+        gradients = self._low_gradients.ravel(), self._high_gradients.ravel()
+        return Outlook(margins(figures.low), margins(figures.high), *gradients)
 
 
 def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:

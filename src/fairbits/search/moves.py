@@ -1,9 +1,9 @@
 """The kernel behind `climb`: one or two changes for every member of a population.
 
-For each change a member looks at a few and takes the one that its slopes like best: the twins with the lowest and the
-highest score shall stay on either side of the decision, as far from it as possible. What slopes say about a long way
-is worth little, so that what a change is expected to move counts against it. None of this asks the model anything.
-Without slopes, changes are taken as they come.
+For each change a member looks at a few and takes the one that its gradients like best: the twins with the lowest and
+the highest score shall stay on either side of the decision, as far from it as possible. What gradients say about a long
+way is worth little, so that what a change is expected to move counts against it. None of this asks the model anything.
+Without gradients, changes are taken as they come.
 """
 
 # Numba infers the types of kernels; annotations would only repeat "Any".
@@ -17,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread
+from fairbits.engine.foresight import Contributions, foresee
 from fairbits.engine.simd import compiled, inlined
 
-TRIES, CHANGES = 6, 2
-"""Changes that a member looks at for each that it makes, and how many it makes at most."""
+CHANGES = 2
+"""How many changes a member makes at most."""
+
+FEWEST, SOME, MOST = 4, 6, 9
+"""Bounds of how many changes a member looks at for each that it makes: see `tries`."""
 
 BOLD, ANEW, MORE = 0.03, 0.2, 0.2
 """Chance of a member not to look, of a value to be drawn anew rather than moved a little, and of a second change."""
@@ -46,26 +50,45 @@ class Domain(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known about the members: logit margins of their extreme twins, and slopes of these, (n, free)."""
+    """What is known about the members: logit margins of their extreme twins, and gradients at these, flat."""
 
     low: Floats
     high: Floats
-    low_slopes: Floats
-    high_slopes: Floats
+    low_gradients: NDArray[np.float32]
+    high_gradients: NDArray[np.float32]
 
 
-NOTHING_KNOWN = Outlook(np.empty(0), np.empty(0), np.empty((0, 0)), np.empty((0, 0)))
+NOTHING_KNOWN = Outlook(np.empty(0), np.empty(0), np.empty(0, np.float32), np.empty(0, np.float32))
+
+
+def tries(attributes: int, twins: int) -> int:
+    """How many changes to look at for each that is made.
+
+    With few attributes the best of many would be the same one again and again. And with more than two twins there is
+    k to climb, which is not what a change is chosen for.
+    """
+    return min(max(attributes // 2, FEWEST), MOST if twins == 2 else SOME)
 
 
 def change_some(
-    domain: Domain, values: Floats, outlook: Outlook, rng: np.random.Generator, *, threads: int | None
+    domain: Domain,
+    values: Floats,
+    contributions: Contributions,
+    outlook: Outlook,
+    rng: np.random.Generator,
+    *,
+    attempts: int,
+    threads: int | None,
 ) -> Floats:
-    """A copy of the members' free values (n, free) in which every member has a few changed."""
-    draws = rng.random((len(values), 2 + 3 * TRIES * CHANGES))
+    """A copy of the members' free values (n, free) in which every member has a few changed.
+
+    Each change is the best of so many ``attempts``.
+    """
+    draws = rng.random((len(values), 2 + 3 * attempts * CHANGES))
     changed = np.array(values, order="C")
 
     def run(start: int, stop: int) -> None:
-        change_chunk(domain, outlook, draws, changed, start, stop)
+        change_chunk(domain, contributions, outlook, draws, changed, start, stop)
 
     spread(run, len(values), _WORK, threads)
     return changed
@@ -101,24 +124,28 @@ def some_change(domain, values, i, which, kind, draw):
 
 
 @compiled
-def change_chunk(domain, outlook, draws, values, start, stop):
+def change_chunk(domain, contributions, outlook, draws, values, start, stop):
     """Change some values of each of the members from `start` to `stop`."""
     known = len(outlook.low) > 0
+    low_gradients, high_gradients = outlook.low_gradients, outlook.high_gradients
+    stride = len(low_gradients) // max(len(outlook.low), 1)
+    foreseen = np.empty(4, np.float32)
+    attempts = (draws.shape[1] - 2) // (3 * CHANGES)
     for i in range(start, stop):
         hasty = not known or draws[i, 0] < BOLD
         before = -1
         changes = CHANGES if hasty or draws[i, 1] < MORE else 1
         for change in range(changes):
             chosen, value, best = 0, values[i, 0], -np.inf
-            for attempt in range(TRIES):
-                at = 2 + 3 * (TRIES * change + attempt)
+            for attempt in range(attempts):
+                at = 2 + 3 * (attempts * change + attempt)
                 j, there = some_change(domain, values, i, draws[i, at], draws[i, at + 1], draws[i, at + 2])
                 if there == values[i, j] or j == before:
                     continue  # no change is always safe, and so is taking one back
                 promise = 0.0
                 if known:
-                    above = outlook.high_slopes[i, j] * (there - values[i, j])
-                    below = outlook.low_slopes[i, j] * (there - values[i, j])
+                    foresee(contributions, low_gradients, high_gradients, i * stride, j, values[i, j], there, foreseen)
+                    below, above = foreseen[0], foreseen[1]
                     room = min(outlook.high[i] + above, -outlook.low[i] - below)
                     promise = room - DOUBT * max(abs(above), abs(below))
                 if promise > best:

@@ -148,6 +148,11 @@ class Oracle:
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
+    def inner_gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Slopes of the logit margin at one twin of each person, where the codes' contributions add up."""
+        self.tally.queries += len(people)
+        return self.evaluator.inner_gradients(people, twins)
+
     def again(self, people: Codes) -> Evaluation:
         """Figures of people who have been asked about already: not counted, kept or limited a second time."""
         return self.evaluator.evaluate(people)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from fairbits.domain import Table
 from fairbits.domain.attribute import Codes
-from fairbits.engine.crew import thread_count
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.measure.plausibility import Plausibility
@@ -75,7 +74,7 @@ class Problem:
 
     def realism(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
         """The figures of a case that say how far from real people it is. They need no model."""
-        threads = max(1, thread_count(self.evaluator.threads) // 2)  # the others go on asking the model meanwhile
+        threads = self.evaluator.threads
         near = self.nearest.find(people, threads=threads)
         ordinary = self.plausibility.percentiles(people, threads=threads)
         return {"plausibility": ordinary, "changed": near.changed, "l1": near.l1}
