@@ -8,7 +8,7 @@ import pytest
 from test_engine_gradients import exact, make_schema, mixed_encoding
 
 from fairbits.domain import Encoding, Twins, Unseen
-from fairbits.engine import arranged, contributions_of, contributions_through, inner_gradients, plan_of
+from fairbits.engine import Foresight, arranged, contributions_of, contributions_through, foresight, gradients, plan_of
 from fairbits.engine.foresight import foresee
 from fairbits.models import Network
 from tests.conftest import random_network, random_people
@@ -16,10 +16,11 @@ from tests.conftest import random_network, random_people
 
 @numba.njit
 def _foreseen(contributions, one, other, width, attributes, here, there):  # type: ignore[no-untyped-def]
-    result, found = np.empty((len(here), 2)), np.empty(4, np.float32)
+    result, found = np.zeros((len(here), 2)), np.empty(4, np.float32)
     for i in range(len(here)):
-        foresee(contributions, one, other, i * width, attributes[i], here[i], there[i], found)
-        result[i, 0], result[i, 1] = found[0], found[1]
+        if contributions.tabled[attributes[i]]:
+            foresee(contributions, one, other, i * width, attributes[i], here[i], there[i], found)
+            result[i, 0], result[i, 1] = found[0], found[1]
     return result
 
 
@@ -43,14 +44,13 @@ class Changes:
         difference = encoding.encode(changed).astype(np.float64) - encoding.encode(self.rows)
         return (exact(network).gradients(encoding.encode(self.rows)) * difference).sum(axis=1)
 
-    def foreseen(self, contributions, gradients: np.ndarray) -> np.ndarray:  # type: ignore[no-untyped-def]
+    def foreseen(self, contributions, known: Foresight) -> np.ndarray:  # type: ignore[no-untyped-def]
         i, column = np.arange(len(self.people)), self.columns[self.attributes]
         here, there = self.people[i, column], self.others[i, column]
-        twice = np.float32(2) * gradients
-        both = gradients.ravel(), twice.ravel()
-        found = _foreseen(contributions, *both, gradients.shape[1], self.attributes, here, there)
+        both = known.inner.ravel(), (2 * known.inner).ravel()
+        found = _foreseen(contributions, *both, known.inner.shape[1], self.attributes, here, there)
         assert np.allclose(found[:, 1], 2 * found[:, 0], atol=1e-5)
-        return found[:, 0]
+        return np.where(contributions.tabled[self.attributes], found[:, 0], known.slopes[i, column] * (there - here))
 
 
 def encodings(schema, rng):  # type: ignore[no-untyped-def]
@@ -72,19 +72,32 @@ def test_a_change_does_what_the_gradient_says(kind: str, hidden: tuple[int, ...]
     scale = np.abs(expected).max()
 
     plan = plan_of(network, encoding, changes.twins)
-    inner = inner_gradients(plan, changes.people, changes.chosen, threads=1)
-    native = changes.foreseen(contributions_of(plan, changes.columns), inner)
+    known = foresight(plan, changes.people, changes.chosen, threads=1)
+    native = changes.foreseen(contributions_of(plan, changes.columns), known)
     np.testing.assert_allclose(native / scale, expected / scale, rtol=0, atol=1e-5)
 
-    by_input = arranged(network.gradients(encoding.encode(changes.rows)), encoding)
+    by_inputs = network.gradients(encoding.encode(changes.rows))
+    slopes = encoding.pull_back(by_inputs, changes.rows).astype(np.float32)
+    by_input = Foresight(slopes, arranged(by_inputs, encoding))
     foreign = changes.foreseen(contributions_through(encoding, changes.columns), by_input)
     np.testing.assert_allclose(foreign / scale, expected / scale, rtol=0, atol=1e-5)
 
 
-def test_threads_do_not_change_inner_gradients(rng: np.random.Generator) -> None:
+def test_threads_do_not_change_it(rng: np.random.Generator) -> None:
     changes = Changes(rng, 5000)
     encoding = Encoding.one_hot(changes.schema)
     plan = plan_of(random_network(rng, (encoding.width, 64, 32, 2)), encoding, changes.twins)
-    one, two = (inner_gradients(plan, changes.people, changes.chosen, threads=threads) for threads in (1, 2))
-    assert np.array_equal(one, two)
-    assert not one[:, 64:].any()  # the rest of the last tile
+    one, two = (foresight(plan, changes.people, changes.chosen, threads=threads) for threads in (1, 2))
+    assert np.array_equal(one.slopes, two.slopes)
+    assert np.array_equal(one.inner, two.inner)
+    assert not one.inner[:, 64:].any()  # the rest of the last tile
+
+
+def test_without_tables_slopes_are_all_there_is(rng: np.random.Generator) -> None:
+    changes = Changes(rng)
+    encoding = Encoding.identity(changes.schema)
+    plan = plan_of(random_network(rng, (encoding.width, 9, 2)), encoding, changes.twins)
+    known = foresight(plan, changes.people, changes.chosen)
+    assert known.inner.shape == (len(changes.people), 0)
+    assert np.array_equal(known.slopes, gradients(plan, changes.people, changes.chosen))
+    assert not contributions_of(plan, changes.columns).tabled.any()

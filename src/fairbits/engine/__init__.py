@@ -1,8 +1,8 @@
 """The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
-from fairbits.engine.foresight import Contributions, arranged, contributions_of, contributions_through
-from fairbits.engine.gradients import gradients, inner_gradients
+from fairbits.engine.foresight import Contributions, Foresight, arranged, contributions_of, contributions_through
+from fairbits.engine.gradients import foresight, gradients
 from fairbits.engine.interventions import Effects, accuracies, study
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.masked import masked
@@ -14,6 +14,7 @@ __all__ = [
     "Contributions",
     "Effects",
     "Evaluation",
+    "Foresight",
     "Head",
     "Partition",
     "Plan",
@@ -23,8 +24,8 @@ __all__ = [
     "contributions_of",
     "contributions_through",
     "evaluate",
+    "foresight",
     "gradients",
-    "inner_gradients",
     "masked",
     "plan_of",
     "scores",

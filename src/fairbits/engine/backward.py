@@ -156,15 +156,15 @@ def finite(adjoint, tile, end):
 
 
 @merged
-def write(adjoint, tile, first, people, result):
-    """Write the derivatives of the tile's people to their columns."""
+def write(adjoint, tile, first, people, moves, result):
+    """Write the derivatives of the tile's people to their columns, if they have any: those of tables only if asked."""
     steady, moving = adjoint.steady_columns, adjoint.table_columns
     for person in range(people):
         row = np.uint64(first + person)
         for j in range(steady.size):
             result[row, np.uint64(steady[j])] = tile[np.uint64(adjoint.steady + j * PEOPLE + person)]
         at = adjoint.found + person * adjoint.table_starts.size
-        for j in range(moving.size):
+        for j in range(moving.size if moves else 0):
             result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
 
 
@@ -180,13 +180,14 @@ def write_inner(tile, gradient, stride, first, people, inner):
 def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, result, inner):
     """Derivatives of the first `n` people of `codes` (whole tiles of rows), to row `start` of `result` on.
 
-    With room in `inner`, the gradients at the first layer's pre-activations are written there instead. Gives the row
-    where the first tile begins that has an unusable code or overflows the network, or -1.
+    With room in `inner`, the gradients at the first layer's pre-activations are written there, and the derivatives by
+    the codes of tables are left out. Gives the row where the first tile begins that has an unusable code or overflows
+    the network, or -1.
     """
     tile, h = buffer.tile, program.widths[0]
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     gradient = adjoint.sources[adjoint.sources.size - 1]
-    by_code = inner.size == 0
+    tables, by_code = adjoint.table_starts.size > 0, inner.size == 0
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
@@ -194,13 +195,13 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, res
         read_twins(program, twins, first, tile)
         there_and_back(program, adjoint, tile, h, score)
         people = min(PEOPLE, n - first)
-        if adjoint.table_starts.size > 0 or not by_code:
+        if tables:
             turn_over(tile, gradient, h, stride)
-        if by_code:
+        if tables and by_code:
             table_steps(adjoint, tile, gradient, stride)
-            write(adjoint, tile, start + first, people, result)
-        else:
+        elif tables:
             write_inner(tile, gradient, stride, start + first, people, inner)
+        write(adjoint, tile, start + first, people, by_code, result)
         if not finite(adjoint, tile, adjoint.size if by_code else adjoint.found):
             return start + first
     return -1

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbits.engine.backward import gradients_chunk
 from fairbits.engine.batches import run_batch, whole_tiles, writeable
+from fairbits.engine.foresight import Foresight
 from fairbits.engine.plan import Plan
 from fairbits.engine.program import round_up, scratch
 from fairbits.errors import OptionError, choose_from
@@ -40,17 +41,13 @@ def gradients(
     return result
 
 
-def inner_gradients(
-    plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None
-) -> NDArray[np.float32]:
-    """Derivatives of the margin by the first layer's pre-activations, a row of whole tiles for each row of codes.
-
-    With these and a plan's `Contributions` it is known, to first order, what any change of any code does.
-    """
+def foresight(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None) -> Foresight:
+    """What is needed to tell what any change of any code does to the margin: see `Contributions`."""
     codes = np.asarray(codes, dtype=np.float64)
-    inner = np.empty((len(codes), round_up(int(plan.program.widths[0]))), np.float32)
-    _run(plan, codes, twins, False, (np.empty((0, 0), np.float32), inner.ravel()), threads)
-    return inner
+    width = round_up(int(plan.program.widths[0])) if plan.adjoint.table_columns.size else 0
+    found = Foresight(np.zeros(codes.shape, np.float32), np.empty((len(codes), width), np.float32))
+    _run(plan, codes, twins, False, (found.slopes, found.inner.ravel()), threads)
+    return found
 
 
 def _run(

@@ -18,13 +18,14 @@ from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import (
     Contributions,
     Evaluation,
+    Foresight,
     Plan,
     arranged,
     contributions_of,
     contributions_through,
     evaluate,
+    foresight,
     gradients,
-    inner_gradients,
     masked,
     plan_of,
     scores,
@@ -158,16 +159,18 @@ class Evaluator:
         return self.encoding.pull_back(self._input_gradients(rows), rows)
 
     def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
-        """What the codes of some attributes add to the places where ``inner_gradients`` are taken."""
+        """What the codes of some attributes add to the sums at which ``foresight`` takes gradients."""
         if self._plan is not None:
             return contributions_of(self._plan, columns)
         return contributions_through(self.encoding, columns)
 
-    def inner_gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Slopes of the logit margin at one twin of each person, by what the codes add up to: see `contributions`."""
+    def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
+        """What is needed to tell what changes of code do to the logit margin, at one twin of each person."""
         if self._plan is not None:
-            return inner_gradients(self._plan, codes, twins, threads=self.threads)
-        return arranged(self._input_gradients(self._as_twins(codes, twins)), self.encoding)
+            return foresight(self._plan, codes, twins, threads=self.threads)
+        rows = self._as_twins(codes, twins)
+        found = self._input_gradients(rows)
+        return Foresight(self.encoding.pull_back(found, rows).astype(np.float32), arranged(found, self.encoding))
 
     def _input_gradients(self, rows: Codes) -> npt.NDArray[np.floating[Any]]:
         require(self.model, HasGradients, "this search")

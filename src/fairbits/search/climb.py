@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_chunk, change_some, margins, tries
+from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_some, margins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, population
@@ -56,9 +56,9 @@ class Climb(Strategy):
 
     def prepare(self, problem: Problem) -> None:
         """Compile the kernel of the proposals."""
-        nobody = np.empty((0, len(problem.free)))
         contributions = problem.evaluator.contributions(problem.free)
-        change_chunk(domain_of(problem), contributions, NOTHING_KNOWN, np.empty((0, 1)), nobody, 0, 0)
+        rng = np.random.default_rng(0)  # for nobody
+        change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population from its seeds to the end of its generations."""
@@ -94,7 +94,7 @@ def height(figures: Evaluation) -> npt.NDArray[np.float64]:
 
 def domain_of(problem: Problem) -> Domain:
     """The free attributes, as the kernel takes them."""
-    return Domain(problem.low, problem.high, problem.stride, problem.discrete)
+    return Domain(problem.free, problem.low, problem.high, problem.stride, problem.discrete)
 
 
 class Members:
@@ -109,31 +109,30 @@ class Members:
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
         if self._foresees:
-            self._low_gradients = oracle.inner_gradients(people, figures.low_twin)
-            self._high_gradients = oracle.inner_gradients(people, figures.high_twin)
+            self._below = oracle.foresight(people, figures.low_twin)
+            self._above = oracle.foresight(people, figures.high_twin)
 
     def propose(self, rng: np.random.Generator) -> Codes:
         """One changed copy of every member."""
         free = self._problem.free
-        values = self.people[:, free]
-        proposed = self.people.copy()
         evaluator = self._oracle.evaluator
-        proposed[:, free] = change_some(
+        proposed = change_some(
             self._domain,
-            values,
+            self.people,
             self._contributions,
             self._outlook(),
             rng,
-            attempts=tries(len(free), evaluator.m),
+            twins=evaluator.m,
             threads=evaluator.threads,
         )
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
-        mixing = np.flatnonzero(rng.random(len(values)) < np.where(agreed, MIX_AGREED, MIX))
-        rivals = rng.integers(0, len(values), (len(mixing), 2))
+        mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
+        rivals = rng.integers(0, len(proposed), (len(mixing), 2))
         first = self.heights[rivals[:, 0]] >= self.heights[rivals[:, 1]]
-        donors = values[np.where(first, rivals[:, 0], rivals[:, 1])]
-        taken = rng.random(donors.shape) < rng.random((len(mixing), 1))
-        proposed[np.ix_(mixing, free)] = np.where(taken, donors, values[mixing])
+        donors = np.where(first, rivals[:, 0], rivals[:, 1])
+        taken = rng.random((len(mixing), len(free))) < rng.random((len(mixing), 1))
+        mine, theirs = (self.people[np.ix_(who, free)] for who in (mixing, donors))
+        proposed[np.ix_(mixing, free)] = np.where(taken, theirs, mine)
         return proposed
 
     def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
@@ -162,11 +161,11 @@ class Members:
             return NOTHING_KNOWN
         due = np.flatnonzero(self._moved >= PATIENCE)
         people, figures = self.people[due], self.figures
-        self._low_gradients[due] = self._oracle.inner_gradients(people, figures.low_twin[due])
-        self._high_gradients[due] = self._oracle.inner_gradients(people, figures.high_twin[due])
+        for known, twins in ((self._below, figures.low_twin), (self._above, figures.high_twin)):
+            fresh = self._oracle.foresight(people, twins[due])
+            known.slopes[due], known.inner[due] = fresh
         self._moved[due] = 0
-        gradients = self._low_gradients.ravel(), self._high_gradients.ravel()
-        return Outlook(margins(figures.low), margins(figures.high), *gradients)
+        return Outlook(margins(figures.low), margins(figures.high), self._below, self._above)
 
 
 def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread
-from fairbits.engine.foresight import Contributions, foresee
+from fairbits.engine.foresight import Contributions, Foresight, foresee
 from fairbits.engine.simd import compiled, inlined
+from fairbits.search.seen import GOLDEN, mixed
 
 CHANGES = 2
 """How many changes a member makes at most."""
@@ -26,14 +27,17 @@ CHANGES = 2
 FEWEST, SOME, MOST = 4, 6, 9
 """Bounds of how many changes a member looks at for each that it makes: see `tries`."""
 
-BOLD, ANEW, MORE = 0.03, 0.2, 0.2
-"""Chance of a member not to look, of a value to be drawn anew rather than moved a little, and of a second change."""
+BOLD, ANEW = 0.02, 0.1
+"""Chance of a member not to look, and of a value to be drawn anew rather than moved a little."""
 
 DOUBT = 1.0
 """How much of what a change is expected to move counts against it."""
 
 SHORTNESS = 0.4
 """A small move is n strides long with probability 0.4 · 0.6^(n−1)."""
+
+LENGTHS = 1.0 + np.floor(np.log1p(-(np.arange(4096) + 0.5) / 4096) / np.log1p(-SHORTNESS))
+"""The length that belongs to a number between 0 and 1, at equal steps: a logarithm would cost more than all else."""
 
 _WORK = 20_000  # about as long as so many multiply-adds of the engine
 
@@ -43,6 +47,7 @@ Floats = NDArray[np.float64]
 class Domain(NamedTuple):
     """The free attributes, as the kernel takes them."""
 
+    columns: NDArray[np.int64]
     low: Floats
     high: Floats
     stride: Floats
@@ -50,15 +55,15 @@ class Domain(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known about the members: logit margins of their extreme twins, and gradients at these, flat."""
+    """What is known about the members: logit margins of their extreme twins, and what changes do to these."""
 
     low: Floats
     high: Floats
-    low_gradients: NDArray[np.float32]
-    high_gradients: NDArray[np.float32]
+    below: Foresight
+    above: Foresight
 
 
-NOTHING_KNOWN = Outlook(np.empty(0), np.empty(0), np.empty(0, np.float32), np.empty(0, np.float32))
+NOTHING_KNOWN = Outlook(np.empty(0), np.empty(0), *2 * [Foresight(*2 * [np.empty((0, 0), np.float32)])])
 
 
 def tries(attributes: int, twins: int) -> int:
@@ -70,27 +75,31 @@ def tries(attributes: int, twins: int) -> int:
     return min(max(attributes // 2, FEWEST), MOST if twins == 2 else SOME)
 
 
+def more(attributes: int) -> float:
+    """Chance of a second change at once: with few attributes, one at a time soon leads to people met before."""
+    return min(max(4.0 / attributes, 0.2), 0.8)
+
+
 def change_some(
     domain: Domain,
-    values: Floats,
+    people: Floats,
     contributions: Contributions,
     outlook: Outlook,
     rng: np.random.Generator,
     *,
-    attempts: int,
+    twins: int,
     threads: int | None,
 ) -> Floats:
-    """A copy of the members' free values (n, free) in which every member has a few changed.
-
-    Each change is the best of so many ``attempts``.
-    """
-    draws = rng.random((len(values), 2 + 3 * attempts * CHANGES))
-    changed = np.array(values, order="C")
+    """Copies of the members, (n, attributes), each with a few of its free values changed."""
+    free = len(domain.columns)
+    habits = tries(free, twins), more(free)
+    key = rng.integers(0, 2**64, dtype=np.uint64)
+    changed = np.array(people, order="C")
 
     def run(start: int, stop: int) -> None:
-        change_chunk(domain, contributions, outlook, draws, changed, start, stop)
+        change_chunk(domain, contributions, outlook, habits, key, changed, start, stop)
 
-    spread(run, len(values), _WORK, threads)
+    spread(run, len(people), _WORK, threads)
     return changed
 
 
@@ -106,7 +115,7 @@ def another(low, high, discrete, here, draw):
 @inlined
 def near(low, high, stride, here, draw, sign):
     """A value a few strides away, turned round at a bound."""
-    length = sign * stride * (1.0 + np.floor(np.log(1.0 - draw) / np.log(1.0 - SHORTNESS)))
+    length = sign * stride * LENGTHS[min(int(draw * len(LENGTHS)), len(LENGTHS) - 1)]
     there = here + length
     if there < low or there > high:
         there = here - length
@@ -114,45 +123,63 @@ def near(low, high, stride, here, draw, sign):
 
 
 @inlined
-def some_change(domain, values, i, which, kind, draw):
-    """A free attribute and another value for it, from three draws."""
-    j = min(int(which * values.shape[1]), values.shape[1] - 1)
+def some_change(domain, person, draw):
+    """A free attribute, its value, and another for it, all from one number between 0 and 1: what a choice leaves of
+    its digits makes the next one."""
+    free = len(domain.columns)
+    which = draw * free
+    j = min(int(which), free - 1)
+    kind, here = which - j, person[domain.columns[j]]
     if kind < ANEW:
-        return j, another(domain.low[j], domain.high[j], domain.discrete[j], values[i, j], draw)
-    sign = 1.0 if 2.0 * (kind - ANEW) < 1.0 - ANEW else -1.0
-    return j, near(domain.low[j], domain.high[j], domain.stride[j], values[i, j], draw, sign)
+        return j, here, another(domain.low[j], domain.high[j], domain.discrete[j], here, kind * (1.0 / ANEW))
+    way = (kind - ANEW) * (2.0 / (1.0 - ANEW))
+    down = np.float64(way >= 1.0)  # no branch: nobody could foretell it
+    return j, here, near(domain.low[j], domain.high[j], domain.stride[j], here, way - down, 1.0 - 2.0 * down)
+
+
+@inlined
+def drawn(key, place):
+    """A number from 0 to below 1 for every place: threads need not take turns for it."""
+    return np.float64(mixed(key + np.uint64(place) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
-def change_chunk(domain, contributions, outlook, draws, values, start, stop):
-    """Change some values of each of the members from `start` to `stop`."""
-    known = len(outlook.low) > 0
-    low_gradients, high_gradients = outlook.low_gradients, outlook.high_gradients
-    stride = len(low_gradients) // max(len(outlook.low), 1)
+def change_chunk(domain, contributions, outlook, habits, key, people, start, stop):
+    """Change some values of each of the members from `start` to `stop`. Random numbers follow from `key`."""
+    known, (attempts, more) = len(outlook.low) > 0, habits
+    low_inner, high_inner, sums = outlook.below.inner.ravel(), outlook.above.inner.ravel(), outlook.below.inner.shape[1]
     foreseen = np.empty(4, np.float32)
-    attempts = (draws.shape[1] - 2) // (3 * CHANGES)
     for i in range(start, stop):
-        hasty = not known or draws[i, 0] < BOLD
+        place = i * (2 + attempts * CHANGES)
+        hasty = not known or drawn(key, place) < BOLD
+        low, high = (outlook.low[i], outlook.high[i]) if known else (0.0, 0.0)
+        agreed = known and (low >= 0.0 or high < 0.0)
+        changes = CHANGES if hasty or agreed or drawn(key, place + 1) < more else 1
         before = -1
-        changes = CHANGES if hasty or draws[i, 1] < MORE else 1
         for change in range(changes):
-            chosen, value, best = 0, values[i, 0], -np.inf
+            chosen, value, best = 0, people[i, domain.columns[0]], -np.inf
+            fall, rise = np.float32(0), np.float32(0)
             for attempt in range(attempts):
-                at = 2 + 3 * (attempts * change + attempt)
-                j, there = some_change(domain, values, i, draws[i, at], draws[i, at + 1], draws[i, at + 2])
-                if there == values[i, j] or j == before:
+                draw = drawn(key, place + 2 + attempts * change + attempt)
+                j, here, there = some_change(domain, people[i], draw)
+                if there == here or j == before:
                     continue  # no change is always safe, and so is taking one back
-                promise = 0.0
+                promise, below, above = 0.0, np.float32(0), np.float32(0)
                 if known:
-                    foresee(contributions, low_gradients, high_gradients, i * stride, j, values[i, j], there, foreseen)
-                    below, above = foreseen[0], foreseen[1]
-                    room = min(outlook.high[i] + above, -outlook.low[i] - below)
-                    promise = room - DOUBT * max(abs(above), abs(below))
+                    if contributions.tabled[j]:
+                        foresee(contributions, low_inner, high_inner, i * sums, j, here, there, foreseen)
+                        below, above = foreseen[0], foreseen[1]
+                    else:
+                        way = np.float32(there - here)
+                        below, above = outlook.below.slopes[i, j] * way, outlook.above.slopes[i, j] * way
+                    promise = min(high + above, -low - below) - DOUBT * max(abs(above), abs(below))
                 if promise > best:
                     chosen, value, best = j, there, promise
+                    fall, rise = below, above
                 if hasty:
                     break
-            values[i, chosen] = value
+            people[i, domain.columns[chosen]] = value
+            low, high = low + fall, high + rise
             before = chosen
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation
+from fairbits.engine import Evaluation, Foresight
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
@@ -148,10 +148,11 @@ class Oracle:
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
-    def inner_gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Slopes of the logit margin at one twin of each person, where the codes' contributions add up."""
+    def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
+        """What is needed to tell what changes of the free attributes do, at one twin of each person."""
         self.tally.queries += len(people)
-        return self.evaluator.inner_gradients(people, twins)
+        found = self.evaluator.foresight(people, twins)
+        return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
     def again(self, people: Codes) -> Evaluation:
         """Figures of people who have been asked about already: not counted, kept or limited a second time."""
