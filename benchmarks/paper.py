@@ -1,6 +1,6 @@
 """All tables of docs/paper.md, made anew and written into the page between its markers.
 
-    python -m benchmarks.paper                    about twenty minutes on two quiet cores
+    python -m benchmarks.paper                    about three quarters of an hour on two quiet cores
     python -m benchmarks.paper --only rq2,rq3     some of them
     python -m benchmarks.paper --smallest         every table with one subject and an instant, into a copy: for CI
 
@@ -128,6 +128,7 @@ PARTS: dict[str, Callable[[Making], str]] = {
     "made": made,
     "datasets": _datasets,
     "rq1": lambda making: _question("rq1", making),
+    "field": lambda making: _question("field", making),  # before rq2, which takes its cells from here
     "rq2": lambda making: _question("rq2", making),
     "rq3": _rq3,
     "compare": _compare,
@@ -177,7 +178,7 @@ def smallest(work: Path) -> Making:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each search")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each cell of rq1 and rq2")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each cell of rq1, rq2 and field")
     parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}")
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     parser.add_argument("--work", type=Path, default=Path("runs", f"page-{now}"), help="folder of finished cells")

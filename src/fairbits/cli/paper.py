@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 _Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "ablation")
+QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation")
 
 
 def paper(
-    question: Annotated[str, typer.Argument(help="datasets, rq1, rq2, rq3 or ablation.")],
+    question: Annotated[
+        str, typer.Argument(help="datasets, rq1, rq2, rq3, field (rq2 with every strategy) or ablation.")
+    ],
     subjects: Annotated[_Text, typer.Option(help="Subjects, separated by commas.  [default: the paper's ten]")] = None,
     strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
     budget: Annotated[str, typer.Option(help="How long each cell's search may take.")] = "5s",
-    repeats: Annotated[int, typer.Option(help="Runs of each cell (rq1, rq2, ablation).")] = 1,
+    repeats: Annotated[int, typer.Option(help="Runs of each cell (all but rq3).")] = 1,
     full: Annotated[
-        bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2); 10 runs (rq1, rq2).")
+        bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs.")
     ] = False,
     queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
     partition: PartitionName = "constrained",
@@ -112,7 +114,7 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
         )
     if question in ("datasets", "ablation") and (strategies is not None or full):
         option = "--full" if full else "--strategies"
-        raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2 and rq3.")
+        raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")
 
 
 def _names(text: str | None, option: str) -> list[str] | None:
