@@ -69,7 +69,10 @@ class Plan:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
         chosen = tuple(dict.fromkeys(strategies or STRATEGIES[question]))
         if question == "field" and (DEFAULT not in chosen or len(chosen) < 2):
-            raise OptionError(f"the field is {DEFAULT!r} and its rivals, but the strategies are {', '.join(chosen)}.")
+            raise OptionError(
+                f"the field is {DEFAULT!r} and its rivals, but the strategies are {', '.join(chosen)}; "
+                f"name {DEFAULT!r} and at least one other, or leave them out."
+            )
         return cls(question, subjects, contest, chosen, folder)
 
     def run(self, progress: Progress | None = None, *, hands: Hands | None = None) -> Results:
