@@ -146,7 +146,7 @@ def drawn(key, place):
 @compiled
 def change_chunk(domain, contributions, outlook, habits, key, people, start, stop):
     """Change some values of each of the members from `start` to `stop`. Random numbers follow from `key`."""
-    known, (attempts, more) = len(outlook.low) > 0, habits
+    known, (attempts, second) = len(outlook.low) > 0, habits
     low_inner, high_inner, sums = outlook.below.inner.ravel(), outlook.above.inner.ravel(), outlook.below.inner.shape[1]
     foreseen = np.empty(4, np.float32)
     for i in range(start, stop):
@@ -154,7 +154,7 @@ def change_chunk(domain, contributions, outlook, habits, key, people, start, sto
         hasty = not known or drawn(key, place) < BOLD
         low, high = (outlook.low[i], outlook.high[i]) if known else (0.0, 0.0)
         agreed = known and (low >= 0.0 or high < 0.0)
-        changes = CHANGES if hasty or agreed or drawn(key, place + 1) < more else 1
+        changes = CHANGES if hasty or agreed or drawn(key, place + 1) < second else 1
         before = -1
         for change in range(changes):
             chosen, value, best = 0, people[i, domain.columns[0]], -np.inf
