@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,8 @@ from fairbits import Schema
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from tests.store.conftest import odd_schema, write_run  # noqa: F401 - a fixture
+
+from .calling import fairbits, fairbits_alone
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_force_replaces(folder: Path, tmp_path: Path) -> None:
 
 def test_damage_goes_to_stderr_and_wrong_use_ends_with_2(folder: Path) -> None:
     (folder / "cases" / "part-000001.parquet").write_bytes(b"")
-    command = [sys.executable, "-m", "fairbits", "cases", str(folder), "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = fairbits("cases", folder, "--json")
+    assert result.returncode == 0
     assert len(json.loads(result.stdout)) == 20
     assert result.stderr == (
         "fairbits: part 'part-000001.parquet' was skipped: it is empty; the other cases are usable.\n"
     )
-    result = subprocess.run([*command, "--where", "k >"], capture_output=True, text=True, check=False)
+    result = fairbits_alone("cases", folder, "--json", "--where", "k >")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert not result.stdout

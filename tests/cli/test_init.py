@@ -11,7 +11,7 @@ import pytest
 
 from fairbits import Network, load_subject
 
-from .test_measure import fairbits
+from .calling import fairbits, fairbits_alone
 
 HEADER = ["age", "job_Sales", "job_Tech", "sex", "years_employed", "hired"]
 
@@ -62,18 +62,7 @@ def test_a_table_becomes_a_subject(folder: Path) -> None:
 
 
 def test_questions_are_asked_only_for_what_is_missing(folder: Path) -> None:
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "fairbits", "init", "people.csv"],
-        input="hired\ny\nsex\nno\n",
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=120,
-        check=False,
-    )
+    done = fairbits_alone("init", "people.csv", cwd=folder, input="hired\ny\nsex\nno\n")
     assert done.returncode == 0, done.stderr
     assert "look one-hot" in done.stderr
     assert "probability of no" in done.stdout

@@ -1,9 +1,8 @@
-"""`fairbits measure` and friends as a person would use them: in a process of their own."""
+"""`fairbits measure` and friends as a person would use them."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 
 from fairbits import Network
+
+from .calling import fairbits, fairbits_alone
 
 TABLE = "age,job,label\n1,Sales,0\n2,Tech,1\n9,Tech,1\n"
 SUBJECT = """
@@ -33,18 +34,6 @@ labels = ["Sales", "Tech"]
 """
 
 
-def fairbits(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairbits", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **environment},
-        timeout=120,
-        check=False,
-    )
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "table.csv").write_text(TABLE)
@@ -54,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_census_in_json() -> None:
-    done = fairbits("measure", "census", "--json")
+    done = fairbits_alone("measure", "census", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["rows"] == 32_561
@@ -68,7 +57,7 @@ def test_census_in_json() -> None:
 
 
 def test_the_terminal_fits_eighty_columns(folder: Path) -> None:
-    done = fairbits("measure", folder / "subject.toml")
+    done = fairbits_alone("measure", folder / "subject.toml")
     assert done.returncode == 0, done.stderr
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     for words in ("mine · 3 people · 9 twins each (age 9)", "bits of age", "worst off", "job Tech"):
@@ -189,7 +178,7 @@ def test_mistakes_get_one_sentence_and_exit_code_two(folder: Path, mistake: str)
 
 
 def test_help_is_quick_to_read() -> None:
-    done = fairbits("--help")
+    done = fairbits_alone("--help")
     assert done.returncode == 0
     for command in ("measure", "data"):
         assert command in done.stdout
@@ -197,7 +186,7 @@ def test_help_is_quick_to_read() -> None:
 
 def test_unknown_options_are_wrong_use() -> None:
     assert fairbits("measure", "census", "--epsilno", "1").returncode == 2
-    assert fairbits("mesure").returncode == 2
+    assert fairbits_alone("mesure").returncode == 2
 
 
 def test_labels_are_text_and_nothing_else(folder: Path) -> None:

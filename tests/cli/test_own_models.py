@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,24 +11,12 @@ import numpy as np
 import pytest
 import tomlkit
 
-from fairbits.cli import main
 from fairbits.domain.toml import document_of_schema
 
 from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
+from .calling import fairbits, fairbits_alone
 
 pytest.importorskip("pandas", reason="pandas is not installed")
-
-
-def fairbits(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairbits", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **environment},
-        timeout=300,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -90,7 +76,7 @@ def test_a_function_of_one_s_own(write) -> None:
     (folder / "my_rule.py").write_text(
         "def decide(frame):\n    return 0.2 + 0.5 * (frame['sex'] == 'Male') * (frame['income'] > 1)\n"
     )
-    done = fairbits("measure", "subject.toml", "--json", cwd=folder)
+    done = fairbits_alone("measure", "subject.toml", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["k_max"] == 2
 
@@ -113,8 +99,7 @@ def test_a_function_of_one_s_own(write) -> None:
         ({"path": "rules:nan", "trust_pickle": True}, "unknown key 'trust_pickle'"),
     ],
 )
-def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch, capsys) -> None:
-    """In this process: the sentence and the code come from `main` either way."""
+def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch) -> None:
     folder = write(**model)
     (folder / "model.bin").write_bytes(b"x")
     (folder / "rules.py").write_text(
@@ -124,15 +109,11 @@ def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch
         "def crash(frame):\n    raise KeyError('height')\n"
         "def short(frame):\n    return [1, 2, 3]\n"
     )
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["fairbits", "measure", "subject.toml"])
     monkeypatch.delitem(sys.modules, "rules", raising=False)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    assert complaint in said.err
-    assert said.err.count("\n") == 1
+    done = fairbits("measure", "subject.toml", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_endpoint(write) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,8 @@ from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.store import Run
 from tests.repair.conftest import run, searched, write_subject  # noqa: F401 - a fixture
+
+from .calling import fairbits
 
 
 def ask(*arguments: object) -> str:
@@ -54,8 +54,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="'soon' is not a duration"):
         ask(tmp_path, "--attack-budget", "soon")
     searched(load_subject(write_subject(tmp_path / "subject")), tmp_path / "run", evaluations=100)
-    command = [sys.executable, "-m", "fairbits", "repair", str(tmp_path / "run"), "--max-accuracy-loss", "-1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = fairbits("repair", tmp_path / "run", "--max-accuracy-loss", "-1")
     assert done.returncode == 2
     assert done.stderr.startswith("fairbits: the accuracy budget is -1")
     assert "Traceback" not in done.stderr

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +17,7 @@ from fairbits.paper.published import SUBJECTS, number, published, row_of
 from fairbits.paper.research import Plan
 from fairbits.paper.subjects import Roster, datasets, roster
 
+from ..cli.calling import fairbits
 from ..search.planted import planted_subject
 
 
@@ -127,29 +125,23 @@ def test_rq3_where_nobody_is_treated_differently(tmp_path, monkeypatch) -> None:
     assert what.rows[1][2:] == [None] * 10  # the paper says nothing about it
 
 
-def run(*words: str, cwd) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "80"}
-    command = [sys.executable, "-m", "fairbits", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
-
-
 def test_the_commands(tmp_path) -> None:
-    found = run("paper", "rq1", "--subjects", "heart", "--budget", "0.2s", "--out", "here", cwd=tmp_path)
+    found = fairbits("paper", "rq1", "--subjects", "heart", "--budget", "0.2s", "--out", "here", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert "…" not in found.stdout
     assert (tmp_path / "here" / "rq1.csv").exists()
-    wrong = run("paper", "rq9", cwd=tmp_path)
+    wrong = fairbits("paper", "rq9", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "question 'rq9' is not known" in wrong.stderr
-    again = run("paper", "rq3", "--repeats", "3", cwd=tmp_path)
+    again = fairbits("paper", "rq3", "--repeats", "3", cwd=tmp_path)
     assert again.returncode == 2
     assert "rq3 names layers and neurons, which have no mean" in again.stderr
     (tmp_path / "file").write_text("")
-    taken = run("paper", "rq1", "--subjects", "heart", "--out", "file/here", cwd=tmp_path)
+    taken = fairbits("paper", "rq1", "--subjects", "heart", "--out", "file/here", cwd=tmp_path)
     assert taken.returncode == 2
     assert "is a file; choose another folder" in taken.stderr
     short = ("compare", "heart", "--protected", "sex", "--budget", "0.2s", "--repeats", "2")
-    shown = run(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
+    shown = fairbits(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "A12" in shown.stdout
@@ -157,5 +149,5 @@ def test_the_commands(tmp_path) -> None:
     assert "ID cases over time" in page.read_text(encoding="utf-8")
     assert (page.with_suffix(".csv").exists(), page.with_suffix(".json").exists()) == (True, True)
     assert "…" not in shown.stdout
-    data = json.loads(run(*short, "--strategies", "random", "--json", cwd=tmp_path).stdout)
+    data = json.loads(fairbits(*short, "--strategies", "random", "--json", cwd=tmp_path).stdout)
     assert data["strategies"][0]["id_cases"]["mean"] > 0
