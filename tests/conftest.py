@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
+from collections.abc import Iterator
 from pathlib import Path
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
+    # spinning. Said before any of them is loaded, which is when they look.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 
 from fairbits import Attribute, Network, Schema
+from fairbits.measure import plausibility
 from fairbits.models import Activation
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -17,6 +26,26 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20230514)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forests_grow_once() -> Iterator[None]:
+    """Every search grows the forest of its table, hundreds of times the same one: here the first is kept.
+
+    That the same rows give the same forest is tested in measure/test_plausibility.py.
+    """
+    grow, grown = plausibility._grown, {}
+
+    @functools.wraps(grow)
+    def kept(features: np.ndarray) -> plausibility._Forest:
+        key = features.shape, features.tobytes()
+        if key not in grown:
+            grown[key] = grow(features)
+        return grown[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plausibility, "_grown", kept)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -43,8 +43,7 @@ def bucket():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_workers_write_to_s3_and_everything_reads_from_there(bucket: str, tmp_path) -> None:
-    alone = planted_search(tmp_path / "run", Hands(1))
+def test_workers_write_to_s3_and_everything_reads_from_there(bucket: str, alone: Run) -> None:
     run = planted_search(f"{bucket}/run", Hands(2))
     assert cases_of(run).equals(cases_of(alone))
     assert run.summary["cases"] == len(run) == len(alone)

@@ -30,11 +30,6 @@ def impatient(monkeypatch) -> None:
     monkeypatch.setattr(coordinating, "TICK", 0.01)
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> Run:
-    return planted_search(tmp_path_factory.mktemp("alone") / "run", Hands(1))
-
-
 def test_a_shard_is_tried_four_times(tmp_path) -> None:
     seen = []
     orders = {0: ("die", 3, "a"), 1: ("memory", 1, "b"), 2: ("disk", 2, "c"), 3: ("die", 9, "d"), 4: ("die", 0, "e")}

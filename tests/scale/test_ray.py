@@ -46,11 +46,6 @@ def cluster(ray):
     made.shutdown()
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> Run:
-    return planted_search(tmp_path_factory.mktemp("alone") / "run", Hands(1))
-
-
 def test_a_node_dies_while_it_works(cluster, alone: Run, tmp_path) -> None:
     node = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()

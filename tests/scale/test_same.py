@@ -21,11 +21,6 @@ from tests.search.planted import planted_subject
 from .work import EVALUATIONS, SHARDS, cases_of, planted_search
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> Run:
-    return planted_search(tmp_path_factory.mktemp("alone") / "run", Hands(1))
-
-
 def test_several_processes_give_the_same_cases(alone: Run, tmp_path) -> None:
     together = planted_search(tmp_path / "run", Hands(2))
     assert cases_of(together).equals(cases_of(alone))
