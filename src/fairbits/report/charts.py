@@ -108,7 +108,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     ax.barh(places, [-v.lowest for v in values], 0.72, color=ORANGE)
     ax.barh(places, [v.highest for v in values], 0.72, color=BLUE)
     ax.axvline(0, color=INK, linewidth=1)
-    reach = max(max(v.lowest, v.highest) for v in values) * 1.22
+    reach = max(max(v.lowest, v.highest) for v in values) * 1.34  # room for the words of a full bar
     for where, value in zip(places, values, strict=True):
         for share, side in ((value.lowest, -1), (value.highest, 1)):
             if share >= 0.0005:
