@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, PartitionName, Ray, Threads, TrustPickle, Workers, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    PartitionName,
+    Ray,
+    Skip,
+    Threads,
+    TrustPickle,
+    Workers,
+    stages_of,
+    threads_of,
+)
 from fairbits.cli.search import gentle_stop
 
 if TYPE_CHECKING:
@@ -26,9 +37,7 @@ def fleet(
     ray: Ray = None,
     budget: Annotated[_Text, typer.Option(help="About how long for each subject.  [default: 60s]")] = None,
     out: Annotated[_Place, typer.Option(help="Folder of the page and all runs.  [default: runs/…]")] = None,
-    skip: Annotated[
-        _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
-    ] = None,
+    skip: Skip = None,
     seed: Annotated[int, typer.Option(help="Same seed, same audits.", min=0)] = 0,
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
@@ -41,9 +50,8 @@ def fleet(
     from fairbits.audit.fleet import audit_fleet, new_folder
     from fairbits.search import seconds_of
 
-    left_out = frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), left_out, workers, ray)
+    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
     with gentle_stop() as stop:
         found, page = audit_fleet(
             folder,
