@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -60,11 +59,12 @@ def compare(
     from fairbits.report import contest_of, write_contest
     from fairbits.search import Budget, seconds_of
     from fairbits.store.files import write_json
+    from fairbits.store.places import new_folder
 
     seconds = seconds_of(budget)
     contest = Contest(Budget(seconds=seconds), repeats, seed, epsilon, partition, threads_of(threads))
     wanted = None if strategies.strip() == "all" else [s.strip() for s in strategies.split(",") if s.strip()]
-    place = out or Path("runs", f"{loaded.name}-compare-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
+    place = out or new_folder(loaded.name, "compare")
     with steps(seconds, shown=not as_json) as progress:
         found = run(loaded, contest, wanted, folder=place, hands=hands_of(workers, ray, threads), progress=progress)
     document = found.as_dict()

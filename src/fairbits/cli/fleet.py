@@ -47,8 +47,9 @@ def fleet(
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
     from fairbits.audit.auditing import Wishes
-    from fairbits.audit.fleet import audit_fleet, new_folder
+    from fairbits.audit.fleet import audit_fleet
     from fairbits.search import seconds_of
+    from fairbits.store.places import new_folder
 
     seconds = None if budget is None else seconds_of(budget)
     wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
@@ -56,7 +57,7 @@ def fleet(
         found, page = audit_fleet(
             folder,
             wishes,
-            out or new_folder(),
+            out or new_folder("fleet"),
             trust_pickle=trust_pickle,
             progress=None if as_json else _say,
             stop=stop,
