@@ -50,3 +50,18 @@ def test_a_run_from_a_file_is_opened_by_its_folder_alone(tmp_path: Path) -> None
     assert Audit.of(result.subject_file).measure(threads=1).summary()["k_max"] == 1
     with pytest.raises(OptionError, match="does not exist"):
         fairbits.open_run(tmp_path / "nowhere")
+
+
+def test_many_hands_debug_and_repair_as_one_does(tmp_path: Path) -> None:
+    audit = Audit(wired(), people(), SCHEMA, name="wired")
+    run = audit.search(budget=Budget(evaluations=400), strategy="random", out=tmp_path / "run", threads=1)
+    alone, together = run.debug(samples=50, threads=1), run.debug(samples=50, workers=2)
+    assert together.neurons == alone.neurons
+    how = {"retrain": False, "attack_budget": Budget(evaluations=200)}
+    mended, shared = run.repair(**how, threads=1), run.repair(**how, workers=1)
+    assert shared.chosen.name == mended.chosen.name
+    assert shared.attack_after is not None
+    assert shared.attack_after.evaluations == 200
+    for stage in (run.debug, run.repair):
+        with pytest.raises(OptionError, match="workers is 0; give at least one"):
+            stage(workers=0)

@@ -69,6 +69,15 @@ def test_a_pickle_runs_only_when_trusted(write) -> None:
     searched = fairbits("search", "subject.toml", "--trust-pickle", *limits, cwd=folder)
     assert searched.returncode == 0, searched.stderr
     assert json.loads(searched.stdout)["evaluations"] == 300
+    limits = ("--strategies", "random", "--budget", "0.2s", "--repeats", "1", "--out", "compared", "--json")
+    refused = fairbits("compare", "subject.toml", *limits, cwd=folder)
+    assert refused.returncode == 2
+    assert "is a pickle, which runs code when it is opened" in refused.stderr
+    assert not (folder / "compared").exists()
+    compared = fairbits("compare", "subject.toml", "--trust-pickle", *limits, cwd=folder)
+    assert compared.returncode == 0, compared.stderr
+    assert [row["strategy"] for row in json.loads(compared.stdout)["strategies"]] == ["random"]
+    assert "--trust-pickle" in (folder / "compared" / "compare.html").read_text()
 
 
 def test_a_function_of_one_s_own(write) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairbits.paper import Contest, compare
 from fairbits.paper.ablation import ablation
 from fairbits.paper.localising import rq3
 from fairbits.paper.research import Plan
+from fairbits.paper.spreading import cells_job
 from fairbits.paper.subjects import Roster
 from fairbits.scale import Hands
 from fairbits.search import Budget
@@ -41,6 +44,12 @@ def test_a_comparison_by_two(tmp_path) -> None:
         progress=lambda done, *_: again.append(done),
     )
     assert again == []
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool) -> None:
+    job = cells_job(Contest(Budget(evaluations=10)), Hands(2), planted_subject(), trust_pickle=trusted)
+    assert job.shared.subject.trust_pickle is trusted
 
 
 def test_the_papers_cells(tmp_path) -> None:

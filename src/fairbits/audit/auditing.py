@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from fairbits.scale import Hands
 from fairbits.scale.searching import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally
 from fairbits.store import Run
+from fairbits.store.places import new_folder
 
 STAGES = ("measure", "search", "debug", "repair", "report")
 SKIPPABLE = ("search", "debug", "repair")
@@ -111,7 +111,7 @@ class _Auditing:
         stop: Callable[[], bool],
     ):
         self.subject, self.wishes, self.resume, self.stop = subject, wishes, resume, stop
-        self.folder = folder or _new_folder(subject.name)
+        self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds)
         self.tell = tell
         self.seconds: dict[str, float | None] = {}
@@ -256,10 +256,6 @@ def is_current(run: Run, name: str) -> bool:
     """Whether a stage's file is there, and newer than the last end of the search."""
     path, record = run.folder / name, run.folder / "run.json"
     return path.is_file() and path.stat().st_mtime >= record.stat().st_mtime
-
-
-def _new_folder(subject: str) -> Path:
-    return Path("runs") / f"{subject}-audit-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
 
 
 def _silent(_stage: str, _event: str, _words: str) -> None:

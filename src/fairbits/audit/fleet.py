@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from fairbits.errors import FairbitsError, OptionError
 from fairbits.report.fleet import Audited, Fleet, write_fleet
 from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
 from fairbits.store.manifest import timestamp
+from fairbits.store.places import folder_name
 
 #: Is told how many have ended, of how many, and which one just did.
 Progress = Callable[[int, int, Audited | None], None]
@@ -51,7 +50,7 @@ def find_ships(folder: Path, out: Path) -> list[Ship]:
             inner.parent.parts if file.name == "subject.toml" and inner.parent.parts else inner.with_suffix("").parts
         )
         name = "/".join(parts)
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-.") or "subject"
+        slug = folder_name("-".join(parts))
         while slug in taken:
             slug += "-2"
         taken.add(slug)
@@ -91,11 +90,6 @@ def audit_fleet(
             found[number] = Audited(ship.name, ship.source, error=_reason(carried.lost.get(number)))
     fleet = Fleet(str(folder), _terms(wishes, hands), timestamp(), tuple(found[number] for number in range(len(ships))))
     return fleet, write_fleet(fleet, out)
-
-
-def new_folder() -> Path:
-    """A folder named after when it was made."""
-    return Path("runs") / f"fleet-{datetime.now().strftime('%Y%m%d-%H%M%S')}"
 
 
 def _prepare(terms: _Terms) -> _Terms:

@@ -49,13 +49,18 @@ class AuditRun(Run):
         retrain: bool = False,
         seed: int = 0,
         threads: int | None = None,
+        workers: int | None = None,
+        ray: str | None = None,
     ) -> DebugResult:
         """Which layers, neurons and attributes the bits of the cases come from; written beside them.
 
         ``inside=False`` leaves out layers and neurons, which a black box cannot show; ``retrain`` trains the same
-        shape from another seed, and without the protected columns.
+        shape from another seed, and without the protected columns. ``workers`` processes, or a ``ray`` cluster
+        ("local", or an address), share the neurons.
         """
         from fairbits.debug import debug_run
+        from fairbits.scale import Hands
+        from fairbits.scale.debugging import try_out_by
 
         return debug_run(
             self,
@@ -66,6 +71,7 @@ class AuditRun(Run):
             retrain=retrain,
             seed=seed,
             threads=threads,
+            try_out=try_out_by(Hands(workers, ray, threads)),
         )
 
     def repair(
@@ -77,13 +83,17 @@ class AuditRun(Run):
         attack_budget: Budget | str | None = ATTACK,
         seed: int = 0,
         threads: int | None = None,
+        workers: int | None = None,
+        ray: str | None = None,
     ) -> RepairResult:
         """Repair the network by what the search found; figures and the repaired model are written beside the cases.
 
         Of all repairs within the accuracy budget the one with the lowest mean k is taken, or the one that ``choose``
         names. A fresh search of ``attack_budget`` attacks the network before and after; None leaves that out.
+        ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.repairing import repair
+        from fairbits.scale import Hands
 
         return repair(
             self,
@@ -94,6 +104,7 @@ class AuditRun(Run):
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,
+            hands=Hands(workers, ray, threads),
         )
 
     def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:

@@ -12,13 +12,17 @@ from fairbits.cli.options import (
     Epsilon,
     Json,
     Out,
+    PartitionOrRun,
     Protected,
     Ray,
     Resume,
+    Skip,
+    SubjectOrRun,
     Threads,
     TrustPickle,
     Workers,
     names_of,
+    stages_of,
     threads_of,
 )
 from fairbits.cli.search import gentle_stop
@@ -33,16 +37,14 @@ _Text = Optional[str]  # noqa: UP045
 
 
 def audit(
-    subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
+    subject: SubjectOrRun = None,
     budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.  [default: 60s]")] = None,
     out: Out = None,
-    skip: Annotated[
-        _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
-    ] = None,
+    skip: Skip = None,
     resume: Resume = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same audit.  [default: 0]")] = None,
     epsilon: Epsilon = None,
-    partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
+    partition: PartitionOrRun = None,
     protected: Protected = None,
     threads: Threads = 0,
     workers: Workers = None,
@@ -58,9 +60,10 @@ def audit(
     from fairbits.report import summary_of
     from fairbits.search import seconds_of
 
-    left_out = frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(seconds, threads=threads_of(threads), skip=left_out, workers=workers, ray=ray, **chosen.settings())
+    wishes = Wishes(
+        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, **chosen.settings()
+    )
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
         found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
     if as_json:

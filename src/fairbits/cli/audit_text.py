@@ -139,10 +139,8 @@ def _explained(found: Audited) -> Iterator[Text]:
         layer = f"layer {debugged.suspect}; " if debugged.suspect is not None else ""
         yield Text(f"where  {layer}data or training: {debugged.verdict}")
     if repaired is not None:
-        from fairbits.report.words import quality
-
         chosen = next(mend for mend in repaired.repairs if mend.chosen)
         yield Text(
             f"repair  {chosen.name}: mean k {repaired.k_mean_before:.2f} → {chosen.k_mean:.2f}, "
-            f"{quality(found.data.about)} {repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out)"
+            f"{repaired.quality} {repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out)"
         )

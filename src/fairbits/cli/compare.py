@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -18,6 +17,7 @@ from fairbits.cli.options import (
     Ray,
     Subject,
     Threads,
+    TrustPickle,
     Workers,
     hands_of,
     names_of,
@@ -46,12 +46,13 @@ def compare(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Folder of page, figures and finished runs, to go on from.  [default: runs/…]"),
     ] = None,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Which strategy finds more, how fast, how different: equal seconds, one oracle, all counted."""
     from fairbits.data import load_subject
 
-    loaded = load_subject(subject)
+    loaded = load_subject(subject, trust_pickle=trust_pickle)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.cli.compare_text import show, steps
@@ -60,16 +61,26 @@ def compare(
     from fairbits.report import contest_of, write_contest
     from fairbits.search import Budget, seconds_of
     from fairbits.store.files import write_json
+    from fairbits.store.places import new_folder
 
     seconds = seconds_of(budget)
     contest = Contest(Budget(seconds=seconds), repeats, seed, epsilon, partition, threads_of(threads))
     wanted = None if strategies.strip() == "all" else [s.strip() for s in strategies.split(",") if s.strip()]
-    place = out or Path("runs", f"{loaded.name}-compare-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
+    place = out or new_folder(loaded.name, "compare")
     with steps(seconds, shown=not as_json) as progress:
-        found = run(loaded, contest, wanted, folder=place, hands=hands_of(workers, ray, threads), progress=progress)
+        found = run(
+            loaded,
+            contest,
+            wanted,
+            folder=place,
+            hands=hands_of(workers, ray, threads),
+            trust_pickle=trust_pickle,
+            progress=progress,
+        )
     document = found.as_dict()
     write_json(place / DOCUMENT, document)
-    write_contest(contest_of(document, command=_command(subject, strategies, protected, contest, budget)), place / PAGE)
+    command = _command(subject, strategies, protected, contest, budget, trust_pickle=trust_pickle)
+    write_contest(contest_of(document, command=command), place / PAGE)
     if as_json:
         print(json.dumps(document, indent=2, ensure_ascii=False))
         return
@@ -77,10 +88,13 @@ def compare(
     print(f"Page with plots: {place / PAGE}\nAll figures beside it, in {FIGURES} and {DOCUMENT}.")
 
 
-def _command(subject: str, strategies: str, protected: str | None, contest: Contest, budget: str) -> str:
+def _command(
+    subject: str, strategies: str, protected: str | None, contest: Contest, budget: str, *, trust_pickle: bool
+) -> str:
     """What to type to compare again."""
     words = ["fairbits", "compare", subject, "--strategies", strategies, "--budget", budget]
     words += ["--repeats", str(contest.repeats), "--seed", str(contest.seed), "--partition", contest.partition]
     words += [] if protected is None else ["--protected", protected]
     words += [] if contest.epsilon is None else ["--epsilon", f"{contest.epsilon:g}"]
+    words += ["--trust-pickle"] if trust_pickle else []
     return shlex.join(words)

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Epsilon, Json, PartitionName, Ray, Threads, TrustPickle, Workers, threads_of
+from fairbits.cli.options import (
+    Epsilon,
+    Json,
+    PartitionName,
+    Ray,
+    Skip,
+    Threads,
+    TrustPickle,
+    Workers,
+    stages_of,
+    threads_of,
+)
 from fairbits.cli.search import gentle_stop
 
 if TYPE_CHECKING:
@@ -26,9 +37,7 @@ def fleet(
     ray: Ray = None,
     budget: Annotated[_Text, typer.Option(help="About how long for each subject.  [default: 60s]")] = None,
     out: Annotated[_Place, typer.Option(help="Folder of the page and all runs.  [default: runs/…]")] = None,
-    skip: Annotated[
-        _Text, typer.Option(help="Stages to leave out: search, debug, repair; separated by commas.")
-    ] = None,
+    skip: Skip = None,
     seed: Annotated[int, typer.Option(help="Same seed, same audits.", min=0)] = 0,
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
@@ -38,17 +47,17 @@ def fleet(
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
     from fairbits.audit.auditing import Wishes
-    from fairbits.audit.fleet import audit_fleet, new_folder
+    from fairbits.audit.fleet import audit_fleet
     from fairbits.search import seconds_of
+    from fairbits.store.places import new_folder
 
-    left_out = frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), left_out, workers, ray)
+    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
     with gentle_stop() as stop:
         found, page = audit_fleet(
             folder,
             wishes,
-            out or new_folder(),
+            out or new_folder("fleet"),
             trust_pickle=trust_pickle,
             progress=None if as_json else _say,
             stop=stop,

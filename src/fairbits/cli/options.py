@@ -21,8 +21,17 @@ def read_place(text: str) -> Path:
 
 
 Subject = Annotated[str, typer.Argument(help="A built-in subject (see `fairbits data list`) or a subject.toml.")]
+#: For commands that can also go on with a run, which knows its own subject and settings.
+SubjectOrRun = Annotated[
+    Optional[str],  # noqa: UP045 - typer reads the annotation at run time
+    typer.Argument(help="A built-in subject or a subject.toml.", show_default=False),
+]
+PartitionOrRun = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--partition", help="constrained (default), or grid as in the paper's artifact."),
+]
 Epsilon = Annotated[
-    Optional[float],  # noqa: UP045 - typer reads the annotation at run time
+    Optional[float],  # noqa: UP045
     typer.Option(help="Scores closer than this count as the same.  [default: 0.025]", show_default=False),
 ]
 PartitionName = Annotated[str, typer.Option("--partition", help="constrained, or grid as in the paper's artifact.")]
@@ -42,6 +51,11 @@ Resume = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(help="Go on with the run in this place.", parser=read_place, metavar="RUN"),
 ]
+Skip = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="Stages to leave out: search, debug, repair; separated by commas."),
+]
+Top = Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)]
 Workers = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(help="Processes that share the work, with one thread each unless --threads says more."),
@@ -61,6 +75,11 @@ def threads_of(wanted: int) -> int | None:
     if wanted < 0:
         raise OptionError(f"--threads is {wanted}; give a number, or 0 for all cores.")
     return wanted or None
+
+
+def stages_of(skip: str | None) -> frozenset[str]:
+    """The stages that an option leaves out."""
+    return frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
 
 
 def hands_of(workers: int | None, ray: str | None, threads: int) -> Hands:

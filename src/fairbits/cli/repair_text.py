@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairbits.repair import Attacked, Figures, GroupFigures, Repair, RepairResult
 
 _ROWS = (
-    ("accuracy", "accuracy", "rate"),
+    ("{quality}", "accuracy", "rate"),
     ("balanced accuracy", "balanced_accuracy", "rate"),
     ("mean k, cases", "k_mean", "number"),
     ("largest k, cases", "k_max", "whole"),
@@ -47,7 +47,14 @@ def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
 def show(result: RepairResult) -> None:
     """Print everything, at most 80 columns wide."""
     console = Console(highlight=False, width=min(80, Console().width))
-    for block in (_headline(result), _repairs(result), _legend(), _chosen(result), _groups(result), _small(result)):
+    for block in (
+        _headline(result),
+        _repairs(result),
+        _legend(result),
+        _chosen(result),
+        _groups(result),
+        _small(result),
+    ):
         if block is not None:
             console.print(block)
             console.print()
@@ -64,7 +71,7 @@ def _headline(result: RepairResult) -> Text:
     change = 1 - after.k_mean / before.k_mean
     text = Text()
     text.append(harmless(result.subject), style="bold")
-    text.append(f" · accuracy budget {result.max_accuracy_loss:g} · seed {result.seed}\n")
+    text.append(f" · {result.quality} budget {result.max_accuracy_loss:g} · seed {result.seed}\n")
     evidence = result.evidence
     text.append(
         f"planned on {evidence.plan_cases:,} cases and {evidence.plan_rows:,} rows, judged on "
@@ -74,9 +81,9 @@ def _headline(result: RepairResult) -> Text:
     verb = "lowers" if change >= 0 else "raises"
     share = f"{abs(change):.0%}" if abs(change) >= 0.01 else f"{abs(change):.1%}"
     text.append(f"{chosen.name} {verb} mean k by {share}", style="bold")
-    text.append(f" on held-out cases; accuracy {_points(after.accuracy - before.accuracy)} points on held-out rows.")
-    if before.balanced_accuracy is None:
-        text.append("\nAccuracy is the share of the target's variance explained.", style="dim")
+    text.append(
+        f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows."
+    )
     return text
 
 
@@ -84,10 +91,12 @@ def _repairs(result: RepairResult) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
-    for heading in ("neurons", "accuracy", "points", "mean k", "change", "ID rate"):
+    rate = [] if result.regression else ["ID rate"]
+    for heading in ("neurons", result.quality, "points", "mean k", "change", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
-    table.add_row("", "as it is", "", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", _rate(before.id_rate))
+    rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
+    table.add_row("", "as it is", "", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", *rates)
     for repair in result.repairs:
         style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
         table.add_row(*_line(repair, result), style=style)
@@ -105,14 +114,14 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
         _points(after.accuracy - before.accuracy),
         f"{after.k_mean:.2f}",
         f"{after.k_mean / before.k_mean - 1:+.0%}",
-        _rate(after.id_rate),
+        *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
     )
 
 
-def _legend() -> Text:
+def _legend(result: RepairResult) -> Text:
     return Text(
         "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
-        "! over the accuracy budget on the plan's rows\n"
+        f"! over the {result.quality} budget on the plan's rows\n"
         "blind repairs are a yardstick (k = 1 by construction); take one with --choose.",
         style="dim",
     )
@@ -132,7 +141,7 @@ def _chosen(result: RepairResult) -> Table:
     for (name, key, kind), before, after in pairs:
         values = [getattr(figures, key) for figures in (before, after)]
         if None not in values:
-            table.add_row(name, *(_shown(value, kind) for value in values))
+            table.add_row(name.format(quality=result.quality), *(_shown(value, kind) for value in values))
     return table
 
 
@@ -170,10 +179,6 @@ def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:
 
 def _points(change: float) -> str:
     return f"{100 * change:+.1f}"
-
-
-def _rate(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
 
 
 def _shown(value: float, kind: str) -> str:

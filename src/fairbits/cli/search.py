@@ -15,10 +15,13 @@ from fairbits.cli.options import (
     Epsilon,
     Json,
     Out,
+    PartitionOrRun,
     Protected,
     Ray,
     Resume,
+    SubjectOrRun,
     Threads,
+    Top,
     TrustPickle,
     Workers,
     hands_of,
@@ -40,7 +43,7 @@ DEFAULT_BUDGET = "60s"
 
 
 def search(
-    subject: Annotated[_Text, typer.Argument(help="A built-in subject or a subject.toml.", show_default=False)] = None,
+    subject: SubjectOrRun = None,
     strategy: Annotated[_Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.  [default: climb]")] = None,
     budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
@@ -62,13 +65,13 @@ def search(
         typer.Option(help="An option of the strategy, e.g. local_moves=200; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     epsilon: Epsilon = None,
-    partition: Annotated[_Text, typer.Option(help="constrained (default), or grid as in the paper's artifact.")] = None,
+    partition: PartitionOrRun = None,
     protected: Protected = None,
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
     shards: Annotated[_Number, typer.Option(help="Cut the search into so many shards.  [default: by budget]")] = None,
-    top: Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)] = 10,
+    top: Top = 10,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:

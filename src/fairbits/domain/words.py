@@ -26,6 +26,11 @@ def shortened(text: str, most: int) -> str:
     return safe if len(safe) <= most else safe[: most - 1].rstrip() + "…"
 
 
+def quality(*, regression: bool) -> str:
+    """What a model, or a repair of it, is measured by on labelled rows. A regression decides nothing."""
+    return "variance explained" if regression else "accuracy"
+
+
 def joined(names: tuple[str, ...] | list[str]) -> str:
     """Names as a person lists them.
 

@@ -140,12 +140,14 @@ def compare(
     *,
     folder: str | Path | None = None,
     hands: Hands | None = None,
+    trust_pickle: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every strategy as often as the contest says; None means all that the model can serve.
 
     With a folder every finished run is remembered there, and not run again when the comparison is. With many
-    ``hands`` several runs go on at a time, each with the threads of one worker.
+    ``hands`` several runs go on at a time, each with the threads of one worker; ``trust_pickle`` lets workers that
+    have to open the model's file themselves run code while they do.
     """
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
@@ -153,7 +155,7 @@ def compare(
     if hands is not None and hands.many:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, hands, progress)
+            _spread(arena, names, kept, hands, progress, trust_pickle=trust_pickle)
             return _compared(arena, names, left_out, kept, folder, None)
     return _compared(arena, names, left_out, cells, folder, progress)
 
@@ -187,7 +189,9 @@ def _compared(
     return result
 
 
-def _spread(arena: Arena, names: list[str], cells: Cells, hands: Hands, progress: Progress | None) -> None:
+def _spread(
+    arena: Arena, names: list[str], cells: Cells, hands: Hands, progress: Progress | None, *, trust_pickle: bool
+) -> None:
     """Have the missing runs made by many hands, and keep them."""
     from fairbits.paper.spreading import CellShard, cells_job, make_all
 
@@ -199,7 +203,7 @@ def _spread(arena: Arena, names: list[str], cells: Cells, hands: Hands, progress
     ]
     make_all(
         hands,
-        cells_job(arena.contest, hands, arena.subject),
+        cells_job(arena.contest, hands, arena.subject, trust_pickle=trust_pickle),
         shards,
         lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
         progress,

@@ -53,9 +53,9 @@ class _Desk:
         return self.arenas[where]
 
 
-def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None) -> Job:
+def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None, *, trust_pickle: bool = False) -> Job:
     """The job of making cells on these terms, with as many threads as one worker has."""
-    packed = Portable.of(subject) if subject is not None and hands.elsewhere else subject
+    packed = Portable.of(subject, trust_pickle=trust_pickle) if subject is not None and hands.elsewhere else subject
     return Job(_prepare, _perform, Terms(replace(contest, threads=hands.each), packed))
 
 

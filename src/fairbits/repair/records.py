@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairbits.domain.words import quality
 from fairbits.models import Do, Network
 
 
@@ -126,6 +127,16 @@ class RepairResult:
     files: tuple[Path, ...] = ()  # the model, in the format that it came in first
     subject_file: Path | None = None  # about the first of them, as every command takes it
     warnings: tuple[str, ...] = ()
+
+    @property
+    def regression(self) -> bool:
+        """Whether it predicts a number: there are no decisions, so no ID rates either."""
+        return self.before_held_out.balanced_accuracy is None
+
+    @property
+    def quality(self) -> str:
+        """What ``accuracy`` is, in words."""
+        return quality(regression=self.regression)
 
     def __getitem__(self, name: str) -> Repair:
         return next(repair for repair in self.repairs if repair.name == name)

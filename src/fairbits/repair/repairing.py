@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from fairbits.data import Subject
+from fairbits.domain.words import quality
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import Network
 from fairbits.repair.blinding import WARNING
@@ -139,8 +140,9 @@ def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str |
     if not useful:
         raise OptionError("none of the repairs lowers mean k here; try --choose blind, or go on with retraining on.")
     cheapest = min(useful, key=lambda r: cost(before, r.plan))
+    decides_nothing = before.balanced_accuracy is None
     raise OptionError(
-        f"no repair keeps within an accuracy loss of {budget:g}: the smallest is "
+        f"no repair keeps {quality(regression=decides_nothing)} within a loss of {budget:g}: the smallest is "
         f"{cost(before, cheapest.plan):.4f} ({cheapest.name}); raise --max-accuracy-loss."
     )
 
@@ -148,16 +150,15 @@ def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str |
 def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
     """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
+    by = quality(regression=not decides)
     found = [] if chosen.shrink == 0 else [f"{WARNING} See the group figures." if decides else WARNING]
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
-        found.append(
-            f"on held-out rows the chosen repair loses {lost:.1%} accuracy, more than the {budget:.1%} allowed."
-        )
+        found.append(f"on held-out rows the chosen repair loses {lost:.1%} {by}, more than the {budget:.1%} allowed.")
     if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
         found.append(
-            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within an accuracy "
-            f"loss of {budget:g}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
+            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within a loss "
+            f"of {budget:g} in {by}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
         )
     if chosen.held_out.k_mean >= before[1].k_mean:
         found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")

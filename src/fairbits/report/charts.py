@@ -108,7 +108,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     ax.barh(places, [-v.lowest for v in values], 0.72, color=ORANGE)
     ax.barh(places, [v.highest for v in values], 0.72, color=BLUE)
     ax.axvline(0, color=INK, linewidth=1)
-    reach = max(max(v.lowest, v.highest) for v in values) * 1.22
+    reach = max(max(v.lowest, v.highest) for v in values) * 1.34  # room for the words of a full bar
     for where, value in zip(places, values, strict=True):
         for share, side in ((value.lowest, -1), (value.highest, 1)):
             if share >= 0.0005:
@@ -127,13 +127,13 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     return made
 
 
-def pareto(found: Repaired, measured_by: str = "accuracy") -> Picture:
+def pareto(found: Repaired) -> Picture:
     """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats in both."""
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
     allowed = found.accuracy_before - found.max_accuracy_loss
     ax.axhline(allowed, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    words = f"{found.max_accuracy_loss:.0%} less accurate"
+    words = f"{found.max_accuracy_loss:.0%} less {found.quality if found.regression else 'accurate'}"
     say(ax, 0.995, allowed, words, transform=ax.get_yaxis_transform(), ha="right", va="bottom", color=MUTED)
     front = sorted((mend for mend in found.repairs if mend.on_front), key=lambda mend: mend.k_mean)
     ax.plot([m.k_mean for m in front], [m.accuracy for m in front], color=BLUE, linewidth=1.6, zorder=2)
@@ -148,7 +148,7 @@ def pareto(found: Repaired, measured_by: str = "accuracy") -> Picture:
     _label_points(ax, found)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
     ax.margins(0.09, 0.14)
-    name_axes(ax, "mean k of held-out cases (1: no class but one)", f"{measured_by} on held-out rows")
+    name_axes(ax, "mean k of held-out cases (1: no class but one)", f"{found.quality} on held-out rows")
     return made
 
 

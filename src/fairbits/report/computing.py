@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
+from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
-from fairbits.models import Network
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
@@ -80,16 +81,27 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         target=schema.target,
         favourable=schema.favourable,
         regression=schema.regression,
-        model=_model_words(subject.model),
+        model=_model_words(subject),
         notes=subject.notes,
     )
 
 
-def _model_words(model: Any) -> str:
-    if not isinstance(model, Network):
-        return f"a model that gives scores only ({type(model).__name__})"
-    shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
-    return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
+def _model_words(subject: Subject) -> str:
+    """What the model is, where it is ours; otherwise what it lets one see and do."""
+    model = subject.model
+    if isinstance(model, Network):
+        shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
+        return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
+    offers = ["gradients"] if isinstance(model, HasGradients) else []
+    if isinstance(model, HasActivations):
+        hidden = model.activations(subject.encoding.encode(subject.table.codes[:1]))[:-1]
+        if hidden:
+            what = "layer" if len(hidden) == 1 else "layers"
+            shape = " – ".join(str(layer.shape[1]) for layer in hidden)
+            held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
+            offers.append(f"the outputs of {len(hidden)} hidden {what} ({shape}){held}")
+    gives = joined(["scores", *offers]) if offers else "scores only"
+    return f"a model that gives {gives} ({type(model).__name__})"
 
 
 def _remaking(run: Run, searched: Searched) -> Remaking:

@@ -49,7 +49,7 @@ def render_html(data: ReportData) -> str:
         debugged=data.debugged,
         repaired=data.repaired,
         stakes=_stakes(data),
-        search_facts=words.search_facts(data.searched),
+        search_facts=words.search_facts(about, data.searched),
         people_real=real,
         people_found=found,
         pictures={name: Markup(svg) for name, svg in pictures_of(data).items()},  # noqa: S704 - made by us

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fairbits.domain.words import joined, shortened
 from fairbits.report import words
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
-from fairbits.report.words import by_kind, number, percent, quality, signed
+from fairbits.report.words import by_kind, number, percent, signed
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
@@ -22,9 +22,9 @@ def render_markdown(data: ReportData) -> str:
         parts.append(_drivers(data.debugged))
     parts.append(_harmed(data))
     if data.debugged is not None:
-        parts += [_network(data.debugged), _origin(data.debugged)]
+        parts += [_network(data.debugged, decides=not data.about.regression), _origin(data.debugged)]
     if data.repaired is not None:
-        parts.append(_repairs(data.repaired, quality(data.about)))
+        parts.append(_repairs(data.repaired))
     parts.append(_again(data))
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 
@@ -83,14 +83,16 @@ def _severity(data: ReportData) -> Iterator[str]:
     yield "## How many, how severe"
     yield ""
     rows = dict(data.measured.histogram)
-    cases = {k: (count, ids) for k, count, ids in data.searched.histogram}
+    shown = 1 if data.about.regression else 2  # in a regression nothing flips
+    cases = {k: (count, ids)[:shown] for k, count, ids in data.searched.histogram}
     lines = (
-        [str(k), number(rows.get(k, 0)), number(cases.get(k, (0, 0))[0]), number(cases.get(k, (0, 0))[1])]
+        [str(k), number(rows.get(k, 0)), *map(number, cases.get(k, (0, 0)[:shown]))]
         for k in sorted({*rows, *cases}, reverse=True)
     )
-    yield from _table(["k", "rows", "cases of the search", "of them flip"], lines, right=0)
+    yield from _table(["k", "rows", *("cases of the search", "of them flip")[:shown]], lines, right=0)
     yield ""
-    yield from _table(["the search", ""], ([name, text(value)] for name, value in words.search_facts(data.searched)))
+    facts = words.search_facts(data.about, data.searched)
+    yield from _table(["the search", ""], ([name, text(value)] for name, value in facts))
 
 
 def _people(data: ReportData) -> Iterator[str]:
@@ -101,14 +103,16 @@ def _people(data: ReportData) -> Iterator[str]:
         people = [one for one in data.people if one.real is real]
         if people:
             yield from ("", f"### {title}", "")
-            heads = ["", "k", "bits", "lowest", "as", "highest", "as", "flips", "who"]
-            yield from _table(heads, (_person(one) for one in people))
+            decides = not data.about.regression
+            heads = ["", "k", "bits", "lowest", "as", "highest", "as", *(["flips"] if decides else []), "who"]
+            yield from _table(heads, (_person(one, decides=decides) for one in people))
 
 
-def _person(one: Portrait) -> list[str]:
+def _person(one: Portrait, *, decides: bool) -> list[str]:
     who = "; ".join(f"{text(name, 40)} {text(value, 60)}" for name, value in one.attributes.items())
     sides = [f"{one.low:.3f}", text(one.worst), f"{one.high:.3f}", text(one.best)]
-    return [str(one.rank), str(one.k), f"{one.q_inf:.2f}", *sides, "yes" if one.flips else "no", f"{one.place}: {who}"]
+    flips = ["yes" if one.flips else "no"] if decides else []
+    return [str(one.rank), str(one.k), f"{one.q_inf:.2f}", *sides, *flips, f"{one.place}: {who}"]
 
 
 def _drivers(debugged: Debugged) -> Iterator[str]:
@@ -139,7 +143,7 @@ def _harmed(data: ReportData) -> Iterator[str]:
     yield from _table(["value", "lowest, rows", "highest, rows", "lowest, cases", "highest, cases"], rows, right=1)
 
 
-def _network(debugged: Debugged) -> Iterator[str]:
+def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
     if not debugged.layers:
         return
     yield "## Inside the network"
@@ -165,11 +169,11 @@ def _network(debugged: Debugged) -> Iterator[str]:
                 signed(n.acd, 3),
                 "–" if n.hold is None else f"{n.hold:.4g}",
                 number(n.k_mean, 2),
-                percent(n.accuracy),
+                *([percent(n.accuracy)] if decides else []),
             ]
             for n in known
         )
-        heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", "accuracy"]
+        heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", *(["accuracy"] if decides else [])]
         yield from _table(heads, rows, right=1)
 
 
@@ -184,7 +188,7 @@ def _origin(debugged: Debugged) -> Iterator[str]:
         yield f"- {text(note, 400)}"
 
 
-def _repairs(repaired: Repaired, measured_by: str) -> Iterator[str]:
+def _repairs(repaired: Repaired) -> Iterator[str]:
     yield "## Repairs"
     yield ""
     yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
@@ -197,12 +201,13 @@ def _repairs(repaired: Repaired, measured_by: str) -> Iterator[str]:
             text(m.name) + (" (chosen)" if m.chosen else ""),
             percent(m.accuracy),
             number(m.k_mean, 2),
-            percent(m.id_rate),
+            *([] if repaired.regression else [percent(m.id_rate)]),
             text(m.words, 200),
         ]
         for m in repaired.repairs
     )
-    yield from _table(["repair", measured_by, "mean k", "ID rate", "what was done"], rows)
+    rate = [] if repaired.regression else ["ID rate"]
+    yield from _table(["repair", repaired.quality, "mean k", *rate, "what was done"], rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)

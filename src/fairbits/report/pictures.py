@@ -10,7 +10,7 @@ from fairbits.report import anatomy, charts, portraits
 from fairbits.report.drawing import Picture
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData, Searched
 from fairbits.report.svg import inline_svg
-from fairbits.report.words import number, percent, quality, signed
+from fairbits.report.words import number, percent, signed
 
 Drawn = tuple[str, Picture | None, str, str]
 
@@ -40,9 +40,8 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         words = joined([f"{shortened(s.attribute, 40)} {s.shapley:.2f} bits ({s.share:.0%})" for s in shares])
         yield "shapley", charts.shapley(shares), "Shapley shares of the protected attributes", words
     if data.repaired is not None:
-        by = quality(data.about)
-        title = f"{by.capitalize()} and mean k of all repairs"
-        yield "pareto", charts.pareto(data.repaired, by), title, _pareto_words(data.repaired)
+        title = f"{data.repaired.quality.capitalize()} and mean k of all repairs"
+        yield "pareto", charts.pareto(data.repaired), title, _pareto_words(data.repaired)
 
 
 def _searched(searched: Searched) -> Iterator[Drawn]:
@@ -110,6 +109,6 @@ def _pareto_words(found: Repaired) -> str:
     chosen = next(mend for mend in found.repairs if mend.chosen)
     name = shortened(chosen.name, 60)
     return (
-        f"As it is: accuracy {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
-        f"Chosen ({name}): accuracy {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
+        f"As it is: {found.quality} {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
+        f"Chosen ({name}): {found.quality} {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairbits.domain.words import quality
 from fairbits.measure import Estimate, Stake
 
 
@@ -251,6 +252,16 @@ class Repaired:
     files: tuple[str, ...]
     warnings: tuple[str, ...]
     document: Mapping[str, Any]
+
+    @property
+    def regression(self) -> bool:
+        """Whether the model predicts a number: there are no decisions, so no ID rates either."""
+        return all(mend.id_rate is None for mend in self.repairs)
+
+    @property
+    def quality(self) -> str:
+        """What ``accuracy`` is, in words."""
+        return quality(regression=self.regression)
 
 
 @dataclass(frozen=True, slots=True)

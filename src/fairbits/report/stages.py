@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from fairbits.domain.words import quality
 from fairbits.report.record import Change, Debugged, Group, Layer, Mend, Neuron, Pointer, Repaired, Share, Together
 from fairbits.store.files import read_json
 
@@ -16,7 +16,7 @@ DEBUG, REPAIR = "debug.json", "repair.json"
 #: Repairs shown; all of them are in repairs.parquet.
 MOST_REPAIRS = 40
 _FIGURES = (
-    ("accuracy", "accuracy on rows", "share"),
+    ("accuracy", "{quality} on rows", "share"),
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
     ("k_mean", "mean k of cases", "number"),
     ("k_max", "largest k of cases", "whole"),
@@ -141,9 +141,8 @@ def _words(repair: dict[str, Any]) -> str:
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, Any]) -> tuple[Change, ...]:
-    found = [Change(words, before[name], after[name], kind) for name, words, kind in _FIGURES]
-    if before["balanced_accuracy"] is None:  # a regression
-        found[0] = replace(found[0], name="variance explained on rows")
+    by = quality(regression=before["balanced_accuracy"] is None)
+    found = [Change(words.format(quality=by), before[name], after[name], kind) for name, words, kind in _FIGURES]
     if attack["before"] and attack["after"]:
         found += [Change(words, attack["before"][n], attack["after"][n], kind) for n, words, kind in _ATTACK]
     return tuple(change for change in found if change.before is not None)

@@ -32,11 +32,6 @@ LIMITS = (
 )
 
 
-def quality(about: About) -> str:
-    """What a repair is measured by besides k."""
-    return "variance explained" if about.regression else "accuracy"
-
-
 def sentence(about: About, bits: float) -> str:
     """The report in one sentence."""
     names = joined([shortened(name, 60) for name in about.protected])
@@ -76,25 +71,29 @@ def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
     return (f"{left}; attributes that stand in for protected ones; whether the labels are right.",)
 
 
-def search_facts(searched: Searched) -> list[tuple[str, str]]:
-    """What the search did, in pairs of name and value."""
+def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
+    """What the search did, in pairs of name and value. In a regression there is no decision that could flip."""
     figures = searched.figures
 
     def seconds(name: str) -> str:
         return "–" if figures.get(name) is None else f"{figures[name]:.2f} s"
 
+    flips = [
+        ("cases whose decision flips", number(figures["id_cases"])),
+        ("until the first flip", seconds("seconds_to_first_id")),
+        ("until 1,000 flips", seconds("seconds_to_1000_id")),
+    ]
     return [
         ("strategy", str(figures.get("strategy"))),
         ("people asked about", number(figures.get("evaluations"))),
         ("scores computed", number(figures.get("queries"))),
         ("distinct cases kept", number(figures["cases"])),
-        ("cases whose decision flips", number(figures["id_cases"])),
+        *([] if about.regression else flips[:1]),
         (
             "mean k where seeds began, ended",
             f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
         ),
-        ("until the first flip", seconds("seconds_to_first_id")),
-        ("until 1,000 flips", seconds("seconds_to_1000_id")),
+        *([] if about.regression else flips[1:]),
     ]
 
 

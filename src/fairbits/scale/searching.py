@@ -19,11 +19,11 @@ from fairbits.scale.planning import Plan, Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import Settings, Tally, search_subject
 from fairbits.search.problem import Problem
-from fairbits.search.running import Watch, manifest_of, new_folder, problem_of
+from fairbits.search.running import Watch, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
-from fairbits.store.places import is_local, place_of
+from fairbits.store.places import is_local, new_folder, place_of
 
 #: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
@@ -63,7 +63,7 @@ def search(
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
-    place = place or new_folder(subject.name, settings)
+    place = place or new_folder(subject.name, settings.strategy)
     packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
     writer = (
         ShardedWriter.resume(place, manifest)

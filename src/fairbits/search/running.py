@@ -10,7 +10,6 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from fairbits.search.seen import Seen, keys_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, RunWriter
+from fairbits.store.places import new_folder
 
 Watch = Callable[[Tally, float], None]
 
@@ -66,7 +66,7 @@ def search_subject(
     """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
     problem, strategy = problem_of(subject, settings)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
-    place = Path(folder) if folder is not None else new_folder(subject.name, settings)
+    place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
         writer = RunWriter.resume(place, manifest, **keeping)
@@ -159,9 +159,3 @@ def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[st
         "threads": settings.threads,
         "budget": asdict(settings.budget),
     }
-
-
-def new_folder(subject: str, settings: Settings) -> Path:
-    """A folder named after what is searched, and when."""
-    now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{subject}-{settings.strategy}-{now}"

@@ -6,14 +6,38 @@ whoever is handed a place uses it as a ``Path``, and asks ``is_local`` only wher
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 
 MARK = "://"
+#: What a file system may refuse or understand as something else: all but letters, digits, and a few marks between.
+_UNSAFE = re.compile(r"[^\w.-]+")
+#: Devices of Windows, whatever follows after a point.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+#: Bytes of a name; file systems end at 255, and more words are to come.
+_MOST_BYTES = 120
+
+
+def folder_name(text: str) -> str:
+    """One safe folder name for a name that anybody may have chosen.
+
+    >>> folder_name("loans/2026: first try"), folder_name(".."), folder_name("con")
+    ('loans-2026-first-try', 'subject', 'subject-con')
+    """
+    short = _UNSAFE.sub("-", text).strip("-.").encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-.")
+    return f"subject-{short}" if _DEVICE.match(short) else short or "subject"
+
+
+def new_folder(*words: str) -> Path:
+    """A folder below ``runs`` named after what is done, and when."""
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / "-".join([*map(folder_name, words), now])
 
 
 def place_of(text: str | Path) -> Path:

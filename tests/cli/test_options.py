@@ -1,0 +1,83 @@
+"""Options that several commands have are described once, and therefore alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from fairbits.cli.app import app
+
+#: The same name, and on purpose not the same words: what they mean differs with the command.
+OWN_WORDS = {"budget", "seed", "out", "subject", "partition"}
+
+
+def parameters(command: str) -> list[Any]:
+    found = get_command(app)
+    return list(found.commands[command].params)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["subject", "partition", "epsilon", "protected", "out", "resume", "threads", "ray"])
+def test_audit_and_search_share_their_options(name: str) -> None:
+    one, other = (
+        next(parameter for parameter in parameters(command) if parameter.name == name)
+        for command in ("audit", "search")
+    )
+    assert one.help == other.help
+    assert (one.opts, one.default, one.metavar) == (other.opts, other.default, other.metavar)
+
+
+def test_an_option_reads_the_same_wherever_it_stands() -> None:
+    said = defaultdict(set)
+    for command in ("audit", "search", "measure", "debug", "repair", "compare", "fleet"):
+        for parameter in parameters(command):
+            if parameter.name not in OWN_WORDS:
+                said[parameter.name].add(parameter.help)
+    assert {name: words for name, words in said.items() if len(words) > 1} == {}
+
+
+def test_options_come_in_the_order_they_always_had() -> None:
+    assert [parameter.name for parameter in parameters("audit")] == [
+        "subject",
+        "budget",
+        "out",
+        "skip",
+        "resume",
+        "seed",
+        "epsilon",
+        "partition",
+        "protected",
+        "threads",
+        "workers",
+        "ray",
+        "trust_pickle",
+        "as_json",
+    ]
+    assert [parameter.name for parameter in parameters("search")] == [
+        "subject",
+        "strategy",
+        "budget",
+        "evaluations",
+        "cases",
+        "seed",
+        "out",
+        "resume",
+        "force",
+        "within",
+        "min_plausibility",
+        "on_data",
+        "exhaustive",
+        "option",
+        "epsilon",
+        "partition",
+        "protected",
+        "threads",
+        "workers",
+        "ray",
+        "shards",
+        "top",
+        "trust_pickle",
+        "as_json",
+    ]
