@@ -215,6 +215,9 @@ def test_export_and_measure_again(tmp_path: Path) -> None:
 def test_the_built_in_subjects_are_listed_and_shown() -> None:
     listed = json.loads(fairbits("data", "list", "--json").stdout)
     assert {"census", "compas", "german", "meps15", "meps15-synthetic"} <= {entry["name"] for entry in listed}
+    table = fairbits("data", "list").stdout
+    assert all(entry["name"] in table.split() for entry in listed)  # whole, since it is there to be typed
+    assert max(len(line) for line in table.splitlines()) <= 80
     shown = fairbits("data", "show", "german")
     assert shown.returncode == 0
     assert "CC BY 4.0" in shown.stdout

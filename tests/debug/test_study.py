@@ -49,6 +49,17 @@ def test_files(run: Run) -> None:
     assert len(Run.open(run.folder)) == len(run)
 
 
+def test_a_folder_that_takes_no_files_is_refused_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("fairbits.store.folder.TemporaryFile", refuse)
+    stages: list[str] = []
+    with pytest.raises(OptionError, match=r"cannot write to .*: Permission denied; make it writable"):
+        debug_run(run, samples=50, threads=1, stage=stages.append)
+    assert stages == []
+
+
 def test_only_the_suspect_layer_unless_asked(run: Run) -> None:
     result = debug_run(run, samples=50, threads=1)
     assert {one.layer for one in result.neurons} == {result.suspect}

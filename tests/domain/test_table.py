@@ -105,13 +105,15 @@ def test_files_that_cannot_be_read(tmp_path) -> None:
     (tmp_path / "empty.csv").touch()
     (tmp_path / "semicolons.csv").write_text("age;sex\n1;F\n")
     (tmp_path / "ragged.csv").write_text("age,sex\n1,F\n1,F,7\n")
+    (tmp_path / "utf16.csv").write_text("age,sex\n1,F\n2,M\n", encoding="utf-16")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing else")
     cases = {
         "nowhere.csv": "does not exist",
         "empty.csv": "is empty",
         "semicolons.csv": "separated by semicolons: set delimiter = ';'",
-        "ragged.csv": "cannot be read as .csv",
-        "broken.parquet": "cannot be read as .parquet",
+        "ragged.csv": r"cannot be read as .csv: .*; mend that line",
+        "utf16.csv": r"save it as CSV in UTF-8\.$",
+        "broken.parquet": "cannot be read as .parquet: .*; write the file again",
         ".": "is a folder",
     }
     for name, complaint in cases.items():

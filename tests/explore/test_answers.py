@@ -12,9 +12,11 @@ from fairbits import Schema, qid
 from fairbits.data import make_subject
 from fairbits.domain.rules import Rule
 from fairbits.explore import Explorer
+from fairbits.explore.switches import Hold
 from fairbits.models import Do, HasActivations
 from fairbits.store import Run
 
+from ..audit.test_tasks import task
 from ..report.conftest import HOSTILE, build_subject, ordinary_schema
 from .conftest import Client, explorer_of
 
@@ -94,6 +96,22 @@ def test_rules_leave_twins_out(tmp_path: Path) -> None:
     notes = client.ask(codes=[3, 9])["notes"]
     valid = client.explorer.evaluator.validity.people(row_of(client.explorer, [3, 9])[None])[0]
     assert valid == (not notes)
+
+
+def test_a_regression_says_what_a_held_neuron_costs(tmp_path: Path) -> None:
+    client = Client(explorer_of(task("regression", rules=()), tmp_path / "run"))
+    start = client.get("/start").json()
+    assert start["judged"] == 300
+    _, least, _, most = np.array(start["layers"][0]["values"])
+    neuron = int((most - least).argmax())
+    held = client.ask(codes=start["people"][0]["codes"], hold=[{"layer": 1, "neuron": neuron, "at": "max"}])
+    assert held["before"]["accuracy"] == pytest.approx(1.0)  # the target is what the network puts out
+    subject = client.explorer.subject
+    network = subject.model.with_interventions([client.explorer.switches.do(Hold(1, neuron, "max"))])
+    labels = subject.table.labels
+    missed = np.mean((network.scores(subject.encoding.encode(subject.table.codes)) - labels) ** 2)
+    assert held["accuracy"] == pytest.approx(1 - missed / np.var(labels), abs=1e-5)
+    assert held["accuracy"] < 0.99
 
 
 class _ScoresOnly:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from fairbits.explore import Explorer, build_app, listen
 from fairbits.explore.asking import asked_of
 from fairbits.explore.serving import hosts_of, server_of
 
+from ..audit.test_tasks import task
 from ..browsing import launched
+from .conftest import explorer_of
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -92,4 +95,25 @@ def test_hostile_labels_are_text(browser: Any, hostile_explorer: Explorer, width
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 1
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 29)"
+        assert complaints == []
+
+
+def test_whole_vectors_have_no_numbers_and_say_so(browser: Any, tmp_path: Path) -> None:
+    explorer = explorer_of(task("vector", rules=()), tmp_path / "run")
+    asked = [asked_of({"codes": person["codes"]}, explorer.schema) for person in explorer.gallery.everybody()]
+    place = next(i for i, one in enumerate(asked) if not explorer.answer(one)["classes"])
+    with served(explorer) as address:
+        page, complaints = opened(browser, address)
+        page.locator("#case").select_option(str(place))
+        words = page.locator("#map-words").filter(has_text="the probability of mid; classes and decisions")
+        words.filter(has_not_text="the number is").wait_for()
+        assert page.locator("#stairs svg text").first.text_content() == "0.00"
+        assert complaints == []
+
+
+def test_a_regression_names_its_cost(browser: Any, tmp_path: Path) -> None:
+    with served(explorer_of(task("regression", rules=()), tmp_path / "run")) as address:
+        page, complaints = opened(browser, address)
+        page.locator("#dots button").first.click()
+        page.locator("#effect").filter(has_text="Variance explained on 300 rows: 100.0 %").wait_for()
         assert complaints == []

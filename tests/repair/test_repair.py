@@ -198,6 +198,17 @@ def test_refusals(run: Run, tmp_path: Path) -> None:
         repair_run(run)
 
 
+def test_a_folder_that_takes_no_files_is_refused_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("fairbits.store.folder.TemporaryFile", refuse)
+    told: list[str] = []
+    with pytest.raises(OptionError, match=r"cannot write to .*: Permission denied; make it writable"):
+        repair_run(run, watch=told.append)
+    assert told == []
+
+
 def test_a_budget_that_nothing_meets(run: Run) -> None:
     result = repair_run(run, retrain=False, threads=1)
 

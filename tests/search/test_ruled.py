@@ -120,6 +120,13 @@ def test_plausibility_is_a_percentile_of_the_rows(tmp_path) -> None:
         searched(subject, "climb", tmp_path / "no", min_plausibility=130.0)
 
 
+@pytest.mark.parametrize("equal", [1, 5])
+def test_rows_that_are_all_alike_are_all_ordinary(equal: int) -> None:
+    subject = planted_subject(rows=9)
+    learned = Plausibility(subject.schema, np.repeat(subject.table.codes[:1], equal, axis=0))
+    np.testing.assert_array_equal(learned.percentiles(subject.table.codes[:3]), 100.0)
+
+
 def test_it_agrees_with_scikit_learn() -> None:
     from sklearn.ensemble import IsolationForest
 

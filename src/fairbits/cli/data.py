@@ -33,11 +33,11 @@ def list_subjects(as_json: Json = False) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("subject")
+    table.add_column("subject", no_wrap=True)  # it is there to be typed
     for heading in ("rows", "attributes", "twins"):
         table.add_column(heading, justify="right")
     table.add_column("protected")
-    table.add_column("data")
+    table.add_column("data", no_wrap=True)
     for row in rows:
         table.add_row(
             row["name"],

@@ -22,6 +22,7 @@ from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import HasActivations, HasInterventions
 from fairbits.randomness import generator
 from fairbits.store import Run, subject_of
+from fairbits.store.folder import check_writable
 
 Stage = Callable[[str], None]
 
@@ -50,6 +51,7 @@ def debug_run(
     begin = time.perf_counter()
     if seed < 0:
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    check_writable(run.folder)
     say("choosing cases")
     cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
     subject = subject_of(run, subject, trust_pickle=trust_pickle)

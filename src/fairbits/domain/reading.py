@@ -29,11 +29,24 @@ def read_arrow(path: str | Path, *, delimiter: str = ",") -> pa.Table:
         table = _read(file, delimiter)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise TableError(f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}: {reason}") from None
+        raise TableError(
+            f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}: {reason.rstrip('.')}; {_remedy(file)}."
+        ) from None
     check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table
+
+
+def _remedy(file: Path) -> str:
+    """What to do about a file that cannot be read."""
+    if file.suffix.lower() in {".parquet", ".pq", ".feather", ".arrow", ".ipc"}:
+        return "write the file again, or name one that is whole"
+    with file.open("rb") as opened:
+        start = opened.read(4096)
+    if b"\0" in start:  # UTF-16, as spreadsheets save "Unicode text", or no text at all
+        return "save it as CSV in UTF-8"
+    return "mend that line, and see that the file is CSV in UTF-8"
 
 
 def _read(file: Path, delimiter: str) -> pa.Table:

@@ -38,6 +38,7 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
         "limit": evaluator.bits_limit,
         "threshold": axes.threshold,
         "regression": subject.schema.regression,
+        "vector": evaluator.by_vector,
         "colours": list(SCORES),
         "favourable": None if subject.schema.favourable is None else shortened(subject.schema.favourable, NAME),
     }

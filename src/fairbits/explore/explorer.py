@@ -102,7 +102,7 @@ class Explorer:
             model = model.with_interventions(dos)
             evaluator = evaluator_of_run(self.run, replace(self.subject, model=model), evaluator.threads)
             evaluator.validity = self.evaluator.validity  # who can exist does not depend on the model
-        return _Ready(evaluator, accuracy_of(model, self._judged))
+        return _Ready(evaluator, _quality(model, self._judged))
 
     def _broken_rules(self, codes: Codes) -> list[str]:
         if not self.evaluator.validity.any or self.evaluator.validity.people(codes)[0]:
@@ -118,6 +118,16 @@ class Explorer:
         if not 1 <= layer <= len(self.switches.values):
             raise OptionError(f"layer {layer} is not a hidden layer; there are 1 to {len(self.switches.values)}.")
         return spread_of(evaluator, codes, layer)
+
+
+def _quality(model: Any, subject: Subject) -> float | None:
+    """The accuracy; for a regression, the share of the target's variance explained. None without anything known."""
+    labels = subject.table.labels
+    if not subject.schema.regression or labels is None:
+        return accuracy_of(model, subject)
+    spread = float(np.var(labels))
+    missed = np.asarray(model.scores(subject.encoding.encode(subject.table.codes)), dtype=np.float64) - labels
+    return 1.0 - float(np.mean(missed**2)) / spread if spread else None
 
 
 def _sample(subject: Subject) -> Subject:

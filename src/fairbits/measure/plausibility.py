@@ -80,7 +80,8 @@ class Plausibility:
         def run(start: int, stop: int) -> None:
             walk_chunk(self._forest, writeable(features[start:stop]), depths[start:stop])
 
-        spread(run, len(codes), _STEP * self._forest.steps * len(self._forest.roots), threads)
+        steps = max(self._forest.steps, 1)  # one row, or equal ones, make trees of a single leaf
+        spread(run, len(codes), _STEP * steps * len(self._forest.roots), threads)
         return depths
 
 

@@ -24,6 +24,7 @@ from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Rep
 from fairbits.repair.subject import network_of
 from fairbits.repair.writing import write
 from fairbits.store import Run, subject_of
+from fairbits.store.folder import check_writable
 
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
@@ -55,6 +56,7 @@ def repair_run(
     """
     _check_options(max_accuracy_loss, seed)
     opened = run if isinstance(run, Run) else Run.open(run)
+    check_writable(opened.folder)
     watch = watch or _silent
     about = subject_of(opened, subject, trust_pickle=trust_pickle)
     network = network_of(about)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from fairbits.errors import OptionError
 from fairbits.store import parts, shards
@@ -78,6 +79,19 @@ def lock(folder: Path) -> int | None:
         os.close(handle)
         return None
     return handle
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder of this machine that takes no files before the work is done, rather than after it."""
+    if not is_local(folder):
+        return
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OptionError(
+            f"cannot write to {str(folder)!r}: {error.strerror or error}; make it writable, or copy the run elsewhere."
+        ) from None
 
 
 def unwritable(folder: Path, error: OSError) -> OptionError:

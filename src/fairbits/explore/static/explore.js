@@ -75,6 +75,7 @@ const show = (answer) => {
   const map = heatMap(setting, answer, changed ? null : state.found.own);
   $("map").replaceChildren(...(map ? [map] : []));
   $("map-words").hidden = !map;
+  $("map-words").textContent = mapWords(setting, answer);
   $("stairs").replaceChildren(staircase(setting, answer));
   const gone = setting.m - answer.twins;
   const notes = [...answer.notes, ...(gone ? [`${count(gone)} of ${count(setting.m)} twins cannot exist under the rules and are left out.`] : [])];
@@ -97,8 +98,8 @@ const showNeurons = (answer) => {
   }));
   const { before } = answer;
   if (!before) { $("effect").textContent = "No neuron is held: the network is as it is."; return; }
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  const accuracy = answer.accuracy === null ? "" : ` Accuracy on ${count(setting.judged)} rows: ${arrow(percent(before.accuracy), percent(answer.accuracy))}.`;
+  const percent = (share) => `${fixed(100 * share, 1)} %`;
+  const accuracy = answer.accuracy === null ? "" : ` ${setting.regression ? "Variance explained" : "Accuracy"} on ${count(setting.judged)} rows: ${arrow(percent(before.accuracy), percent(answer.accuracy))}.`;
   $("effect").textContent = `k ${arrow(before.k, answer.k)}, ${arrow(fixed(before.bits, 2), fixed(answer.bits, 2))} bits, span ${arrow(fixed(before.high - before.low), fixed(answer.span))}.${accuracy}`;
 };
 
@@ -174,7 +175,6 @@ const begin = async () => {
   const setting = state.setting = await fetched("/start", {});
   document.title = `${setting.subject} · fairbits explore`;
   $("subject").textContent = setting.subject;
-  $("map-words").textContent = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest." + (setting.threshold === null ? "" : " Thick lines separate decisions.") + " The ring marks the person's own values, where they are known.";
   state.fields = setting.attributes.map((attribute, i) => fieldOf(attribute, i, (code) => { state.codes[i] = code; ask(); }));
   $("fields").append(...state.fields.map(({ field }) => field));
   fillPeople(setting.people);

@@ -61,6 +61,16 @@ const twinWords = (setting, answer, twin) => {
   return `${twinName(setting, twin)}: ${fixed(score)}${of}`;
 };
 
+// Classes have numbers where one score tells them apart and the cells are large enough.
+const numbered = (answer) => answer.classes.length > 0 && answer.scores.length <= MOST_NUMBERS;
+
+const mapWords = (setting, answer) => {
+  const words = ["One cell per twin, coloured by score" + (numbered(answer) ? "; the number is its ε-class, 1 the lowest." : ".")];
+  if (setting.vector) words.push(`The score is the probability of ${setting.favourable}; classes and decisions are told apart by the probabilities of all classes.`);
+  if (setting.threshold !== null) words.push("Thick lines separate decisions.");
+  return [...words, "The ring marks the person's own values, where they are known."].join(" ");
+};
+
 const cellOf = (setting, answer, twin) => {
   const cell = make("td");
   const score = answer.scores[twin];
@@ -73,7 +83,7 @@ const cellOf = (setting, answer, twin) => {
   const place = position(score, setting, answer);
   cell.style.backgroundColor = colour(place, setting.colours);
   cell.classList.toggle("deep", Math.abs(place - 0.5) > 0.27);
-  const number = answer.classes.length && answer.scores.length <= MOST_NUMBERS ? String(answer.classes[twin] + 1) : "";
+  const number = numbered(answer) ? String(answer.classes[twin] + 1) : "";
   cell.append(make("span", { textContent: number }), make("span", { className: "hidden", textContent: ` score ${fixed(score)}` }));
   return cell;
 };
@@ -116,7 +126,7 @@ const staircase = (setting, answer) => {
   if (!one) there.sort((a, b) => a.score - b.score);
   const [width, height, left, right, top, bottom] = [620, 300, 54, 612, 26, 262];
   const room = 0.05 * (answer.high - answer.low || 1);
-  const [least, most] = setting.threshold === null ? [answer.low - room, answer.high + room] : [-0.02, 1.02];
+  const [least, most] = setting.regression ? [answer.low - room, answer.high + room] : [-0.02, 1.02];
   const x = (i) => left + ((i + 0.5) / there.length) * (right - left);
   const y = (score) => bottom - ((score - least) / (most - least)) * (bottom - top);
   const words = one ? `Scores along ${setting.axes[0].name}` : `All ${there.length} scores in order`;
@@ -129,9 +139,9 @@ const staircase = (setting, answer) => {
     svg.append(draw("rect", { class: "band", x: left, width: right - left, y: y(end), height: Math.max(y(low) - y(end), 0.5) }));
   });
   for (let i = 0; i <= 4; i += 1) {
-    const value = setting.threshold === null ? answer.low + (i / 4) * (answer.high - answer.low) : i / 4;
+    const value = setting.regression ? answer.low + (i / 4) * (answer.high - answer.low) : i / 4;
     svg.append(draw("line", { class: "rule", x1: left, x2: right, y1: y(value), y2: y(value) }));
-    svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, setting.threshold === null ? value.toPrecision(3) : fixed(value, 2)));
+    svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, setting.regression ? value.toPrecision(3) : fixed(value, 2)));
   }
   if (setting.threshold !== null) {
     svg.append(draw("line", { class: "threshold", x1: left, x2: right, y1: y(setting.threshold), y2: y(setting.threshold) }));
