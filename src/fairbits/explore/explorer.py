@@ -19,6 +19,7 @@ from fairbits.explore.describing import attributes_of, figures_of, setting_of, s
 from fairbits.explore.people import Gallery
 from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator
+from fairbits.measure.variance import variance_explained
 from fairbits.models import Do
 from fairbits.report.computing import evaluator_of_run
 from fairbits.report.people import distance_words, portrait_of
@@ -125,9 +126,7 @@ def _quality(model: Any, subject: Subject) -> float | None:
     labels = subject.table.labels
     if not subject.schema.regression or labels is None:
         return accuracy_of(model, subject)
-    spread = float(np.var(labels))
-    missed = np.asarray(model.scores(subject.encoding.encode(subject.table.codes)), dtype=np.float64) - labels
-    return 1.0 - float(np.mean(missed**2)) / spread if spread else None
+    return variance_explained(model.scores(subject.encoding.encode(subject.table.codes)), labels)
 
 
 def _sample(subject: Subject) -> Subject:

@@ -13,6 +13,7 @@ from fairbits.data import Subject
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure.variance import variance_explained
 from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
@@ -62,9 +63,7 @@ def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.N
     """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
     if network.head != "linear":
         return float((network.labels(inputs) == labels).mean())
-    spread = float(np.var(labels))
-    missed = float(np.mean((network.scores(inputs) - labels) ** 2))
-    return 1.0 - missed / spread if spread else 0.0
+    return variance_explained(network.scores(inputs), labels)
 
 
 def balanced_accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
