@@ -64,7 +64,8 @@ def part(command: str, *tables: Results) -> str:
 def made(making: Making) -> str:
     """When, on what, and what stood in for what."""
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    when = f"Made on {datetime.now(UTC).date()} by `python -m benchmarks.paper --seconds {making.seconds:g}`"
+    options = f"--seconds {making.seconds:g}" + (f" --repeats {making.repeats}" if making.repeats > 1 else "")
+    when = f"Made on {datetime.now(UTC).date()} by `python -m benchmarks.paper {options}`"
     machine = f"{os.cpu_count()} cores ({platform.machine()}), load {load} at the start"
     names = "Subjects: " + ", ".join(making.subjects.names) + "."
     return "\n".join([f"{when}; {machine}; {making.repeats} run{'s' * (making.repeats > 1)} a cell.", names])

@@ -18,8 +18,6 @@ from ..audit.test_tasks import task
 from ..browsing import launched
 from .conftest import explorer_of
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @contextmanager
 def served(explorer: Explorer) -> Iterator[str]:

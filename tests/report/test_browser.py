@@ -14,9 +14,6 @@ from fairbits.store import Run
 
 from ..browsing import launched
 
-#: One browser for all tests of this file, so they go to one worker.
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:

@@ -23,7 +23,6 @@ from ..search.planted import planted_subject
 from .conftest import HOSTILE
 from .test_browser import opened
 
-pytestmark = pytest.mark.xdist_group("browser")
 PAGES = ["report", "compare", "fleet"]
 
 

@@ -37,7 +37,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, RepairResult, 
 def test_on_the_terminal(found: tuple[Run, RepairResult, ReportData], capsys: pytest.CaptureFixture[str]) -> None:
     show(found[1])
     shown = capsys.readouterr().out
-    assert "variance explained budget 0.9" in shown
+    assert "variance explained: at most 0.9 lost" in shown
     assert re.search(r"repair +neurons +variance explained +points +mean k +change\n", shown)
     assert re.search(r"^ ?variance explained +\d", shown, re.MULTILINE)
     assert "ccuracy" not in shown

@@ -15,10 +15,7 @@ from fairbits.store import Run
 from .orders import job
 from .work import SHARDS, cases_of, planted_search
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # Ray warns about itself
-    pytest.mark.xdist_group("ray"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns about itself
 
 
 @pytest.fixture(scope="module")

@@ -38,11 +38,11 @@ _Text = Optional[str]  # noqa: UP045
 
 def audit(
     subject: SubjectOrRun = None,
-    budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.  [default: 60s]")] = None,
+    budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.", show_default="60s")] = None,
     out: Out = None,
     skip: Skip = None,
     resume: Resume = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same audit.  [default: 0]")] = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same audit.", show_default="0")] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     protected: Protected = None,

@@ -22,7 +22,7 @@ def cases(
     run: RunPlace,
     top: Annotated[
         Optional[int],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help=f"How many cases.  [default: {SHOWN}, in a file all]", show_default=False),
+        typer.Option(help="How many cases.", show_default=f"{SHOWN}, in a file all"),
     ] = None,
     where: Annotated[
         Optional[str],  # noqa: UP045

@@ -44,7 +44,7 @@ def compare(
     ray: Ray = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Folder of page, figures and finished runs, to go on from.  [default: runs/…]"),
+        typer.Option(help="Folder of page, figures and finished runs, to go on from.", show_default="runs/…"),
     ] = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,

@@ -79,7 +79,7 @@ def show(name: Name, as_json: Json = False) -> None:
 @data_app.command()
 def export(
     name: Name,
-    out: Annotated[Path, typer.Option(help="The folder to write to.  [default: ./NAME]", show_default=False)] = Path(),
+    out: Annotated[Path, typer.Option(help="The folder to write to.", show_default="./NAME")] = Path(),
     codes: Annotated[bool, typer.Option("--codes", help="Write codes instead of labels.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
 ) -> None:

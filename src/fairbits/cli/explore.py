@@ -17,7 +17,7 @@ def explore(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 0,
     browser: Annotated[
         Optional[bool],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option("--browser/--no-browser", help="Open the page.  [default: on a terminal]", show_default=False),
+        typer.Option("--browser/--no-browser", help="Open the page.", show_default="on a terminal"),
     ] = None,
     trust_pickle: TrustPickle = False,
 ) -> None:

@@ -32,7 +32,7 @@ PartitionOrRun = Annotated[
 ]
 Epsilon = Annotated[
     Optional[float],  # noqa: UP045
-    typer.Option(help="Scores closer than this count as the same.  [default: 0.025]", show_default=False),
+    typer.Option(help="Scores closer than this count as the same.", show_default="0.025"),
 ]
 PartitionName = Annotated[str, typer.Option("--partition", help="constrained, or grid as in the paper's artifact.")]
 Protected = Annotated[
@@ -45,7 +45,7 @@ RunPlace = Annotated[
 ]
 Out = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option(help="Folder (or address) of the run.  [default: runs/…]", parser=read_place, metavar="PLACE"),
+    typer.Option(help="Folder (or address) of the run.", show_default="runs/…", parser=read_place, metavar="PLACE"),
 ]
 Resume = Annotated[
     Optional[Path],  # noqa: UP045

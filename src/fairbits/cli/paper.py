@@ -26,7 +26,9 @@ def paper(
     question: Annotated[
         str, typer.Argument(help="datasets, rq1, rq2, rq3, field (rq2 with every strategy) or ablation.")
     ],
-    subjects: Annotated[_Text, typer.Option(help="Subjects, separated by commas.  [default: the paper's ten]")] = None,
+    subjects: Annotated[
+        _Text, typer.Option(help="Subjects, separated by commas.", show_default="the paper's ten")
+    ] = None,
     strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
     budget: Annotated[str, typer.Option(help="How long each cell's search may take.")] = "5s",
     repeats: Annotated[int, typer.Option(help="Runs of each cell (all but rq3).")] = 1,

@@ -18,7 +18,7 @@ def repair(
     max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
     choose: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="Take this repair, e.g. blind.  [default: the lowest mean k within the budget]"),
+        typer.Option(help="Take this repair, e.g. blind.", show_default="the lowest mean k within the budget"),
     ] = None,
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="Leave out repairs by further training.")] = False,
     attack_budget: Annotated[

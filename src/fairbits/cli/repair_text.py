@@ -71,7 +71,7 @@ def _headline(result: RepairResult) -> Text:
     change = 1 - after.k_mean / before.k_mean
     text = Text()
     text.append(harmless(result.subject), style="bold")
-    text.append(f" · {result.quality} budget {result.max_accuracy_loss:g} · seed {result.seed}\n")
+    text.append(f" · {result.quality}: at most {result.max_accuracy_loss:g} lost · seed {result.seed}\n")
     evidence = result.evidence
     text.append(
         f"planned on {evidence.plan_cases:,} cases and {evidence.plan_rows:,} rows, judged on "
@@ -121,7 +121,7 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
 def _legend(result: RepairResult) -> Text:
     return Text(
         "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
-        f"! over the {result.quality} budget on the plan's rows\n"
+        f"! loses more {result.quality} than allowed on the plan's rows\n"
         "blind repairs are a yardstick (k = 1 by construction); take one with --choose.",
         style="dim",
     )

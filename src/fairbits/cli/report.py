@@ -15,7 +15,7 @@ def report(
     run: RunPlace,
     out: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="Folder for the three files.  [default: the run's own]", show_default=False),
+        typer.Option(help="Folder for the three files.", show_default="the run's own"),
     ] = None,
     threads: Threads = 0,
     trust_pickle: TrustPickle = False,

@@ -44,11 +44,13 @@ DEFAULT_BUDGET = "60s"
 
 def search(
     subject: SubjectOrRun = None,
-    strategy: Annotated[_Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.  [default: climb]")] = None,
-    budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.  [default: 60s]")] = None,
+    strategy: Annotated[
+        _Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.", show_default="climb")
+    ] = None,
+    budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.", show_default="60s")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same search.  [default: 0]")] = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same search.", show_default="0")] = None,
     out: Out = None,
     resume: Resume = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
@@ -70,7 +72,9 @@ def search(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
-    shards: Annotated[_Number, typer.Option(help="Cut the search into so many shards.  [default: by budget]")] = None,
+    shards: Annotated[
+        _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
+    ] = None,
     top: Top = 10,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,

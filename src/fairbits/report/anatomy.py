@@ -110,7 +110,7 @@ def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -
     start = f"Layer {layer}, neuron {index}"
     if neuron is None:
         return f"{start}: not studied."
-    acd = f"ACD {signed(neuron.acd, 3)}" if neuron.acd is not None else "no ACD within the accuracy allowed"
+    acd = f"ACD {signed(neuron.acd, 3)}" if neuron.acd is not None else "no ACD within the loss allowed"
     if neuron.k_mean is None:
         return f"{start}: {acd}."
     held = f"held at {neuron.hold:.3g}" if neuron.hold is not None else "held"
