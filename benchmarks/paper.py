@@ -117,6 +117,12 @@ def _rivals(making: Making) -> str:
     return part(f"python -m benchmarks.rivals --subjects {names} --seconds {making.seconds:g} --rounds 1", table)
 
 
+def _yardsticks(making: Making) -> str:
+    seconds = making.seconds / 2
+    table = rivals.everywhere(making.subjects.names, seconds=seconds)
+    return part(f"python -m benchmarks.rivals --everywhere --seconds {seconds:g}", table)
+
+
 def _ablation(making: Making) -> str:
     subjects = roster(making.ablated)
     progress = said("ablation")
@@ -134,6 +140,7 @@ PARTS: dict[str, Callable[[Making], str]] = {
     "rq3": _rq3,
     "compare": _compare,
     "rivals": _rivals,
+    "yardsticks": _yardsticks,
     "ablation": _ablation,
 }
 
