@@ -81,9 +81,9 @@ def field_findings(groups: Groups) -> list[str]:
         f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells.",
         f"By subject, the mean over its attributes: {DEFAULT} is {_standing(subjects)} of {len(subjects)} subjects.",
     ]
-    lost = [f"{name} ({d.rival} {d.ratio:.2f} ×)" for name, d in subjects.items() if d.verdict == BEHIND]
-    if lost:
-        says.append(f"Behind on {joined(lost)}.")
+    for verdict in (TIED, BEHIND):
+        named = [f"{name} ({d.rival} {d.ratio:.2f} ×)" for name, d in subjects.items() if d.verdict == verdict]
+        says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
     logs = defaultdict[str, list[float]](list)
     for runs in groups.values():
         rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
