@@ -99,9 +99,7 @@ class Plan:
         cells = Cells(self.folder / "cells")
         found: dict[tuple[str, str | None], Runs] = {}
         for subject, protected in groups:
-            loaded = load_subject(subject)
-            arena = Arena(loaded if protected is None else loaded.with_protected([protected]), self.contest)
-            arena.entrants(self.strategies)
+            arena = self._arena(subject, protected)
             runs: dict[str, list[dict[str, Any]]] = {strategy: [] for strategy in self.strategies}
             for repeat in range(self.contest.repeats):
                 for strategy in self.strategies:
@@ -125,6 +123,13 @@ class Plan:
             return field_findings(found)
         return rq1_findings(rows) if self.question == "rq1" else rq2_findings(rows)
 
+    def _arena(self, subject: str, protected: str | None) -> Arena:
+        """Where the strategies meet; refuses those that the model cannot serve."""
+        loaded = load_subject(subject)
+        arena = Arena(loaded if protected is None else loaded.with_protected([protected]), self.contest)
+        arena.entrants(self.strategies)
+        return arena
+
     def _label(self, subject: str, protected: str | None) -> str:
         question = "rq1" if protected is None else "rq2"
         return "".join(f"{part}-" for part in (question, subject, protected) if part)
@@ -133,9 +138,7 @@ class Plan:
         """Have the missing cells made, several at a time."""
         cells, arenas, shards = Cells(self.folder / "cells"), dict[tuple[str, str | None], Arena](), []
         for subject, protected in groups:
-            loaded = load_subject(subject)
-            arena = Arena(loaded if protected is None else loaded.with_protected([protected]), self.contest)
-            arena.entrants(self.strategies)
+            arena = self._arena(subject, protected)
             arenas[subject, protected] = arena
             shards += [
                 CellShard(subject, protected, strategy, repeat)

@@ -98,7 +98,7 @@ def domain_of(problem: Problem) -> Domain:
 
 
 class Members:
-    """The population: who they are now, how high they stand, and what is known about their slopes."""
+    """The population: who they are now, how high they stand, and what changes would do to them."""
 
     def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
         problem = oracle.problem
