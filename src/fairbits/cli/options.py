@@ -93,5 +93,5 @@ def names_of(text: str, option: str = "--protected") -> list[str]:
     """The names in a comma-separated option."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise OptionError(f"{option} is {text!r}; name at least one attribute.")
+        raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
     return names

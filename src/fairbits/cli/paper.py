@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, hands_of, threads_of
+from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, hands_of, names_of, threads_of
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ def paper(
     from fairbits.paper.subjects import datasets, roster
     from fairbits.search import seconds_of
 
-    found, hands = roster(_names(subjects, "--subjects")), hands_of(workers, ray, threads)
-    wanted = _names(strategies, "--strategies")
+    found = roster(None if subjects is None else names_of(subjects, "--subjects"))
+    wanted = None if strategies is None else names_of(strategies, "--strategies")
+    hands = hands_of(workers, ray, threads)
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     tables: tuple[Results, ...]
     with steps(seconds, shown=not as_json) as progress:
@@ -117,16 +118,6 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
     if question in ("datasets", "ablation") and (strategies is not None or full):
         option = "--full" if full else "--strategies"
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")
-
-
-def _names(text: str | None, option: str) -> list[str] | None:
-    """The names in an option; None where it is not given."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
-    return names
 
 
 def _show(tables: tuple[Results, ...]) -> None:
