@@ -17,6 +17,7 @@ from fairbits.report import ReportData, compute_report, measuring, write_report
 from fairbits.scale import Hands
 from fairbits.scale.searching import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally
+from fairbits.search.resume import kept_settings
 from fairbits.store import Run
 from fairbits.store.places import new_folder
 
@@ -61,6 +62,8 @@ class Wishes:
     skip: frozenset[str] = frozenset()
     workers: int | None = None
     ray: str | None = None
+    within: int | None = None
+    min_plausibility: float | None = None
 
     @property
     def hands(self) -> Hands:
@@ -164,16 +167,12 @@ class _Auditing:
                 self.subject,
                 settings,
                 self.folder,
-                hands=self._hands(run),
+                hands=self.wishes.hands,
                 resume=run is not None,
                 watch=watch,
                 stop=self.stop,
             ),
         )
-
-    def _hands(self, run: Run | None) -> Hands:
-        """As wished; a search that was begun without shards goes on without."""
-        return self.wishes.hands if run is None or run.sharded else Hands(threads=self.wishes.threads)
 
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
@@ -188,12 +187,13 @@ class _Auditing:
             seed=wishes.seed,
             epsilon=wishes.epsilon,
             partition=wishes.partition,
+            within=wishes.within,
+            min_plausibility=wishes.min_plausibility,
             threads=wishes.threads,
             strategy=DEFAULT,
         )
         if run is not None:
-            names = ("strategy", "options", "seed", "epsilon", "partition", "within")
-            return replace(settings, **{name: run.manifest[name] for name in names})
+            return replace(settings, **kept_settings(run.manifest, {}))
         if "search" in wishes.skip:
             return replace(settings, budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": 0})
         return settings

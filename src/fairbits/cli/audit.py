@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
 
 
@@ -43,6 +44,10 @@ def audit(
     skip: Skip = None,
     resume: Resume = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same audit.", show_default="0")] = None,
+    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     protected: Protected = None,
@@ -53,7 +58,14 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
+    given = {
+        "seed": seed,
+        "epsilon": epsilon,
+        "partition": partition,
+        "within": within,
+        "min_plausibility": min_plausibility,
+    }
+    chosen = _Chosen(subject, resume, given, protected)
     loaded = chosen.subject(trust_pickle=trust_pickle)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
@@ -83,19 +95,11 @@ class _Chosen:
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
+            from fairbits.search.resume import kept_settings
             from fairbits.store import Run
 
             self.kept = Run.open(resume).manifest
-            self._check_same()
-
-    def _check_same(self) -> None:
-        asked = {**self.given, "protected": self.protected}
-        for name, value in asked.items():
-            if value is not None and value != self.kept.get(name):
-                raise OptionError(
-                    f"--{name} is {value!r}, but the run was made with {self.kept.get(name)!r}; "
-                    f"leave it out, or start a new run."
-                )
+            kept_settings(self.kept, {**given, "protected": self.protected})
 
     def subject(self, *, trust_pickle: bool) -> Subject:
         from fairbits.data import load_subject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -108,21 +109,41 @@ def commands(
         words.append("--on-data" if manifest["options"].get("distance") == 0 else "--exhaustive 1")
     else:
         words.append(f"--strategy {manifest['strategy']}")
-        if summary.get("evaluations"):
-            words.append(f"--evaluations {summary['evaluations']}")
-        words += [f"--option {shlex.quote(f'{key}={value}')}" for key, value in manifest["options"].items()]
+        words += [f"--option {shlex.quote(f'{key}={_option(value)}')}" for key, value in manifest["options"].items()]
+    words += _limits(manifest, summary)
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
     if manifest.get("within") is not None:
         words.append(f"--within {manifest['within']}")
     if manifest.get("min_plausibility") is not None:
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
-    words.append(f"--protected {shlex.quote(','.join(shortened(p, 60) for p in manifest['protected']))} --out again")
+    words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
     for stage, document in stages.items():
         if document is not None:
             extra = f" --samples {document['samples']}" if stage == "debug" else ""
             found.append(f"fairbits {stage} again --seed {document['seed']}{extra}")
     return (*found, "fairbits report again")
+
+
+def _limits(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """The budget without its clock: where that ended each task, and into how many the search was cut."""
+    limits, ends = manifest["budget"], summary.get("ends")
+    found = [f"--{name} {limits[name]}" for name in ("evaluations", "cases", "queries") if limits.get(name) is not None]
+    if ends is None and limits.get("ends"):
+        ends = limits["ends"]
+    cut = manifest.get("shards")
+    if cut is not None and (cut > 1 or found):
+        found.append(f"--shards {cut}")
+    if ends is not None:
+        found.append(f"--ends {','.join(map(str, ends))}")
+    if manifest.get("batch") is not None:
+        found.append(f"--batch {manifest['batch']}")
+    return found
+
+
+def _option(value: Any) -> str:
+    """A value as ``--option`` reads it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def budget(limits: Mapping[str, Any]) -> str:

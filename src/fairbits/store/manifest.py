@@ -16,13 +16,11 @@ from fairbits.errors import OptionError
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
 
-FORMAT = 2
+FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
-OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")
-#: What it says besides about a run that many hands search.
-SOMETIMES = ("scale",)
-#: What may differ when a run goes on: how long it may take, and how many hands do it.
+OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
+#: What may differ when a run goes on: how long it may take, and who does it (see ``search/resume.py``).
 MAY_DIFFER = ("budget", "threads", "workers", "ray")
 
 
@@ -39,9 +37,11 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         "updated": now,
         "parts": 0,
         "cases": 0,
+        "content": None,
         **plain(manifest),
         "versions": _versions(),
         "schema": plain(document_of_schema(schema).unwrap()),
+        "scale": {"faults": []},
     }
 
 
@@ -54,7 +54,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     if record.get("format") != FORMAT:
         raise OptionError(
             f"the run in {str(folder)!r} has format {record.get('format')!r}, but this fairbits reads {FORMAT}; "
-            f"use the version that wrote it."
+            f"use the version that wrote it, or search again."
         )
     missing = next((name for name in OWN if name not in record), None)
     if missing is not None:
@@ -64,7 +64,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
-    return {name: value for name, value in record.items() if name not in OWN and name not in SOMETIMES}
+    return {name: value for name, value in record.items() if name not in OWN}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
