@@ -12,9 +12,8 @@ from fairbits import Network
 from fairbits.debug.sampling import sample_cases
 from fairbits.errors import ModelError, OptionError
 from fairbits.scale import Hands
-from fairbits.search import Plan
 from fairbits.scale.searching import search
-from fairbits.search import Budget, Settings, search_subject
+from fairbits.search import Budget, Plan, Settings, search_subject
 from fairbits.store import Run
 from tests.search.planted import planted_subject
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -50,7 +50,9 @@ class _Lines:
         self.console, self.begin = console, time.monotonic()
 
     def __call__(self, stage: str, event: str, words: str) -> None:
-        if event == "start":
+        if event == "plan":
+            self.console.print(Text(f"{stage:<8} {harmless(words)}"))
+        elif event == "start":
             self.begin = time.monotonic()
         elif event == "done":
             self.console.print(f"{stage:<8} {time.monotonic() - self.begin:5.1f} s")
@@ -66,8 +68,12 @@ class _Board:
         self.words = dict.fromkeys(_STAGES, "")
         self.begin: dict[str, float] = {}
         self.took: dict[str, float] = {}
+        self.plan = ""
 
     def __call__(self, stage: str, event: str, words: str) -> None:
+        if event == "plan":
+            self.plan = words
+            return
         if event == "say":
             self.words[stage] = words
             return
@@ -78,7 +84,7 @@ class _Board:
         elif event == "done":
             self.took[stage] = time.monotonic() - self.begin[stage]
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         table = Table.grid(padding=(0, 2))
         for stage in _STAGES:
             mark, style = _MARKS.get(self.state[stage], (" ", "dim"))
@@ -87,7 +93,7 @@ class _Board:
                 now = time.monotonic() - self.begin[stage]
             clock = "" if now is None else f"{now:5.1f} s"
             table.add_row(Text(mark, style=style), stage, clock, Text(harmless(self.words[stage])[:60], style="dim"))
-        return table
+        return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
 
 
 def show(found: Audited) -> None:

@@ -98,7 +98,7 @@ def repair_run(
         subject_file=written.subject_file,
         warnings=(*written.warnings, *_cautions(chosen, before, max_accuracy_loss)),
     )
-    write(result, opened.folder)
+    write(result, opened.folder, opened.content())
     return result
 
 

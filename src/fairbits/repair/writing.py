@@ -47,12 +47,12 @@ COLUMNS = pa.schema(
 )
 
 
-def write(result: RepairResult, folder: Path) -> None:
-    """Write both files, each whole or not at all."""
+def write(result: RepairResult, folder: Path, content: str | None = None) -> None:
+    """Write both files, each whole or not at all; ``content`` is the hash of the cases that were read."""
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
     write_whole(folder / TABLE, memoryview(sink.getvalue()))
-    write_json(folder / DOCUMENT, document(result))
+    write_json(folder / DOCUMENT, {**document(result), "content": content})
 
 
 def document(result: RepairResult) -> dict[str, Any]:

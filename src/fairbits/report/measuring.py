@@ -21,11 +21,20 @@ MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
 
 
 def measure_rows(
-    evaluator: Evaluator, subject: Subject, seed: int, *, progress: Progress | None = None
+    evaluator: Evaluator,
+    subject: Subject,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    max_rows: int | None = None,
 ) -> dict[str, Any]:
-    """Measure all rows, or as many as can be done in a minute; the document of measure.json."""
+    """Measure all rows, or as many as can be done in a minute; the document of measure.json.
+
+    ``max_rows`` bounds the rows further, where there is less time than that.
+    """
     table = subject.table
     most = max(1, (MOST_SCORES if evaluator.native else MOST_FOREIGN_SCORES) // evaluator.m)
+    most = most if max_rows is None else max(1, min(most, max_rows))
     rng = np.random.default_rng(seed)
     chosen = np.arange(len(table))
     if len(table) > most:

@@ -564,7 +564,7 @@ class _Search:
         numbers = range(max(self.records, default=-1) + 1)
         ends = [self.records[n].evaluations if n in self.records else 0 for n in numbers]
         return summary | {
-            "content": run.content(),
+            "content": run.content(anew=True),
             "shards": len(records) if self.plan.count is None else self.plan.count,
             "ends": None if natural and every else ends,
             "batch": self.settings.batch,

@@ -99,6 +99,7 @@ class RunWriter:
             record = manifests.read_record(place)
         manifests.check_same(manifests.manifest_of(record), manifest)
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
+        record["content"] = None  # until the search has ended again
         writer = cls(place, record, places.lock(place), new=False)
         with _opening(place, writer):
             places.remove_leftovers(place)
@@ -153,7 +154,7 @@ class RunWriter:
             raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
         try:
             if summary is not None:
-                self._record["cases"] = summary["cases"]
+                self._record["cases"] = summary.get("cases", 0)
                 self._record["content"] = summary.get("content")
                 write_json(self.folder / places.SUMMARY, summary)
             self.write(status)
