@@ -94,7 +94,7 @@ MISTAKES = {
     "an unknown strategy": (["--strategy", "dyce"], "Did you mean 'dice'"),
     "an unknown partition": (["--partition", "gird"], "Did you mean 'grid'"),
     "an unknown option": (["--strategy", "dice", "--option", "local_move=3"], "Did you mean 'local_moves'"),
-    "a broken option": (["--option", "seeds"], "is not NAME=NUMBER"),
+    "a broken option": (["--option", "seeds"], "is not NAME=VALUE"),
     "no time": (["--budget", "0s"], "the budget of seconds is 0.0; it must be larger than 0"),
     "negative evaluations": (["--evaluations", "-5"], "the budget of evaluations is -5"),
     "no duration": (["--budget", "soon"], "'soon' is not a duration; write it like 60s, 15m or 1h"),

@@ -169,7 +169,7 @@ def test_runs_of_the_old_format_are_refused_in_one_sentence(tmp_path: Path, peop
     record = read_json(tmp_path / "run.json")
     (tmp_path / "run.json").write_text(json.dumps({**record, "format": 2}))
     with pytest.raises(
-        OptionError, match=r"has format 2, but this fairbits reads 3; use the version .* or search again"
+        OptionError, match=r"has format 2, but this fairbits reads 3; use .* or search again"
     ):
         Run.open(tmp_path)
 

@@ -161,9 +161,9 @@ def _options(texts: list[str] | None) -> dict[str, Any]:
         try:
             options[name.strip()] = json.loads(value)
         except json.JSONDecodeError:
-            mark = ""
-        if not mark or isinstance(options.get(name.strip()), list | dict):
-            raise OptionError(f"--option {text!r} is not NAME=NUMBER, e.g. local_moves=200.")
+            options[name.strip()] = value.strip()  # a word, which needs no quotes
+        if not mark or not value.strip() or isinstance(options[name.strip()], list | dict):
+            raise OptionError(f"--option {text!r} is not NAME=VALUE, e.g. local_moves=200 or feedback=binary.")
     return options
 
 

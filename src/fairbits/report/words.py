@@ -142,8 +142,14 @@ def _limits(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str
 
 
 def _option(value: Any) -> str:
-    """A value as ``--option`` reads it."""
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value as ``--option`` reads it: a word as it is, unless it could be read as something else."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    try:
+        json.loads(value)
+    except json.JSONDecodeError:
+        return value
+    return json.dumps(value)
 
 
 def budget(limits: Mapping[str, Any]) -> str:

@@ -44,7 +44,9 @@ WRITE_EVERY = 2.0
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
 LATE, LATE_SECONDS, BATCHES = 0.05, 1.0, 8
 #: People in the largest batch that strategies ask about, about: a model that is quick enough for it needs no cutting.
-LARGEST_ASK = 8192
+LARGEST_ASK = 4096
+#: The same for our own kernels, whose speed a few people say little about.
+NATIVE_ASK = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,8 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
             break
         people *= 4
     fitting = int(allowed / max(each, 1e-9))
-    return None if fitting >= LARGEST_ASK else 1 << max(0, fitting.bit_length() - 1)
+    enough = NATIVE_ASK if problem.evaluator.native else LARGEST_ASK
+    return None if fitting >= enough else 1 << max(0, fitting.bit_length() - 1)
 
 
 def perform(

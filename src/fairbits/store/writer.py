@@ -333,10 +333,10 @@ class TaskWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Whatever ended it: what has been found is put on disk, where that is still possible."""
         try:
-            if kind is not None and self._worker.error is None:
+            if self._worker.error is None:
                 self._hand_over()
         finally:
             self.close()
