@@ -168,9 +168,7 @@ def test_runs_of_the_old_format_are_refused_in_one_sentence(tmp_path: Path, peop
     write_run(tmp_path, people_schema, rng)
     record = read_json(tmp_path / "run.json")
     (tmp_path / "run.json").write_text(json.dumps({**record, "format": 2}))
-    with pytest.raises(
-        OptionError, match=r"has format 2, but this fairbits reads 3; use .* or search again"
-    ):
+    with pytest.raises(OptionError, match=r"has format 2, but this fairbits reads 3; use .* or search again"):
         Run.open(tmp_path)
 
 
