@@ -94,13 +94,14 @@ def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
         columns = np.arange(1, 13)
         zero = dict.fromkeys(("k", "low_twin", "high_twin", "favourable", "twins", "seed_row", "changed"), 1)
         zero |= dict.fromkeys(("q_1", "low", "high", "plausibility", "l1", "seconds"), 0.5) | {"flips": False}
+        before = np.zeros((0, 13))
         for number in range(tasks):
             rng = np.random.default_rng(number)
             people = np.zeros((each, 13))
             people[:, 1:] = rng.integers(0, 21, (each, 12))
             # A fifth of the people of every task are those of the task before.
-            if number:
-                people[: each // 5] = before[-each // 5 :][: each // 5]
+            shared = before[-(each // 5) :]
+            people[: len(shared)] = shared
             before = people
             with TaskWriter(folder, Layout(schema), number, offset=number * each, buckets=16) as task:
                 for start in range(0, each, 20_000):

@@ -64,7 +64,7 @@ def test_a_run_of_ordinary_people_goes_on_in_an_audit(tmp_path: Path) -> None:
     wishes = Wishes(15.0, threads=1, skip=frozenset({"debug", "repair"}))
     found = audit_subject(load_subject("german"), wishes, tmp_path / "run", resume=True)
     assert (found.run.manifest["min_plausibility"], found.run.manifest["within"]) == (20.0, 2)
-    with pytest.raises(FairbitsError, match="made with min_plausibility 20.0, but 30.0 was asked for"):
+    with pytest.raises(FairbitsError, match=r"made with min_plausibility 20\.0, but 30\.0 was asked for"):
         CliRunner().invoke(
             app, ["audit", "--resume", str(tmp_path / "run"), "--min-plausibility", "30"], catch_exceptions=False
         )

@@ -136,17 +136,22 @@ class Audit:
         threads: int | None = None,
         workers: int | None = None,
         ray: str | None = None,
+        within: int | None = None,
+        min_plausibility: float | None = None,
     ) -> Audited:
         """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
 
-        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on, and
-        stages that are newer than its search are not done again.
+        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on with its
+        own settings, and stages that read the cases that are there now are not done again. ``within`` and
+        ``min_plausibility`` keep the people of the search near real rows, and ordinary.
         """
         from fairbits.audit.auditing import Wishes, audit_subject
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray)
+        wishes = Wishes(
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+        )
         return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 
