@@ -76,9 +76,8 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     """Debugging that takes for ever ends when its time is over, and the audit goes on."""
     monkeypatch.setattr("fairbits.debug.study.layer_distances", lambda *_, **__: time.sleep(30))
     said: list[tuple[str, str, str]] = []
-    shares = Shares.of(2.0)
-    assert shares.debug_by < shares.repair_by < 1.3 * 2.0
-    auditing = replace(shares, debug_by=0.0)
+    assert Shares.of(15.0).debug_by < Shares.of(15.0).repair_by < 1.3 * 15.0
+    auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
     wishes = Wishes(2.0, threads=1, skip=frozenset({"repair"}))
     found = audit_subject(load_subject("german"), wishes, tmp_path / "run", tell=lambda *words: said.append(words))

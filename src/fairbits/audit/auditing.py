@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ SKIPPABLE = ("search", "debug", "repair")
 DEFAULT_SECONDS = 60.0
 #: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
 AMPLE = 45.0
+#: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
+KEPT = 15.0
 
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
@@ -81,8 +84,8 @@ class Shares:
             measure=0.2 * seconds,
             search=0.35 * seconds,
             attack=max(0.5, 0.04 * seconds),
-            debug_by=0.75 * seconds,
-            repair_by=1.05 * seconds,
+            debug_by=0.75 * seconds if seconds >= KEPT else inf,
+            repair_by=1.05 * seconds if seconds >= KEPT else inf,
             samples=1000 if ample else 400,
             retrain=ample,
         )
@@ -90,11 +93,12 @@ class Shares:
     def words(self, skip: frozenset[str]) -> str:
         """The plan in one line."""
         training = "with" if self.retrain else "without"
+        until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
         parts = {
             "measure": f"measure at most {self.measure:.1f} s",
             "search": f"search {self.search:.1f} s",
-            "debug": f"debug until {self.debug_by:.1f} s",
-            "repair": f"repair until {self.repair_by:.1f} s ({training} training, 2 attacks of {self.attack:.1f} s)",
+            "debug": f"debug {until[0]}",
+            "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
             "report": "then the report",
         }
         return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
