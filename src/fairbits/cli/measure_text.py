@@ -100,14 +100,14 @@ def _people(people: list[Person]) -> Text:
 
 
 def _place(person: Person) -> str:
-    return f"row {person.row + 1}" + (f", {person.rows} rows alike" if person.rows > 1 else "")
+    return person.place + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:
     bound = found.bound()
     return Text(
-        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; at {bound['credibility']:.0%} "
-        f"credibility, fewer than {bound['rate']:.4%} of people drawn like them do."
+        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; with {bound['confidence']:.0%} "
+        f"confidence, at most {bound['rate']:.4%} of people drawn like them do."
     )
 
 

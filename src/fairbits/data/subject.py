@@ -157,11 +157,16 @@ def _built_in(name: str) -> Subject:
     entry, stored = BUILT_IN[name], load_stored(name)
     table, test = stored.table(), None
     if entry.own_test_rows:
-        table, test = table.training(), table.unseen()
+        table, test = (_numbered_anew(part) for part in (table.training(), table.unseen()))
     notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
         name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
     )
+
+
+def _numbered_anew(table: Table | None) -> Table | None:
+    """Rows that came in a file of their own count from 1."""
+    return None if table is None else replace(table, numbers=None)
 
 
 def _from_toml(file: Path, trust_pickle: bool) -> Subject:
@@ -170,7 +175,8 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    data = read_arrow(_path(table_section, "table", file), delimiter=str(table_section.get("delimiter", ",")))
+    place = _path(table_section, "table", file)
+    data = read_arrow(place, delimiter=str(table_section.get("delimiter", ",")))
     target = table_section.get("target")
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
@@ -179,7 +185,7 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
-    table = table_from_arrow(data, schema)
+    table = table_from_arrow(data, schema, file=place)
     name = str(document.get("name", file.stem))
     return make_subject(
         name,

@@ -31,7 +31,7 @@ from fairbits.engine import (
     scores,
     vectors,
 )
-from fairbits.errors import ModelError, OptionError
+from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
@@ -121,8 +121,9 @@ class Evaluator:
         if progress is None:
             return self._evaluate(codes)
         pieces = []
-        for start in range(0, len(codes), _CHUNK):
-            pieces.append(self._evaluate(codes[start : start + _CHUNK]))
+        for start in range(0, max(len(codes), 1), _CHUNK):
+            with rows_named(start):
+                pieces.append(self._evaluate(codes[start : start + _CHUNK]))
             progress(min(start + _CHUNK, len(codes)), len(codes))
         return Evaluation.concatenate(pieces)
 
@@ -196,7 +197,11 @@ class Evaluator:
             result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
         bad = np.flatnonzero(~np.isfinite(result))
         if len(bad):
-            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+            raise ModelError.of_row(
+                f"the model gave {len(bad):,} scores that are not finite (first: for the person in {ROW}); "
+                f"check its inputs.",
+                int(bad[0]),
+            )
         return result
 
     @property
@@ -236,8 +241,11 @@ class Evaluator:
     def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
         people = max(1, _SCORES // (self.m * width))
-        starts = range(0, max(len(codes), 1), people)
-        return Evaluation.concatenate([figures(codes[start : start + people]) for start in starts])
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(figures(codes[start : start + people]))
+        return Evaluation.concatenate(pieces)
 
     def _vector_figures(self, codes: Codes) -> Evaluation:
         return vectors(
@@ -274,9 +282,10 @@ class Evaluator:
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
-            raise ModelError(
+            raise ModelError.of_row(
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
-                f"row {person + 1}); {remedy}."
+                f"{ROW}); {remedy}.",
+                person,
             )
         return table if self.schema.regression else np.clip(table, 0, 1)
 

@@ -36,7 +36,7 @@ def compute_report(
     measured = measuring.measured_of(document)
     summary = summary_of_run(run)
     searched = searched_of(run, summary)
-    people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
+    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
     bits = log2(max(one.k or 1 for one in near))

@@ -67,7 +67,7 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound_bits: float
     bound_rate: float
-    bound_credibility: float
+    bound_confidence: float
 
     @property
     def complete(self) -> bool:
