@@ -27,7 +27,7 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print(Text("Whose score is lowest and highest, where twins differ", style="bold"))
         console.print(_stakes(found))
         console.print()
-        console.print(_people(found.worst(top)))
+        console.print(_people(found, found.worst(top)))
         console.print()
     console.print(_bound(found))
     for note in subject.notes:
@@ -94,13 +94,13 @@ def _stakes(found: Measurement) -> Table:
     return table
 
 
-def _people(people: list[Person]) -> Text:
+def _people(found: Measurement, people: list[Person]) -> Text:
     title = f"The {len(people)} worst off" if len(people) > 1 else "The worst off"
-    return people_text(title, [(person, _place(person), "") for person in people])
+    return people_text(title, [(person, _place(found, person), "") for person in people])
 
 
-def _place(person: Person) -> str:
-    return person.place + (f", {person.rows} rows alike" if person.rows > 1 else "")
+def _place(found: Measurement, person: Person) -> str:
+    return found.table.place(person.row) + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:

@@ -265,7 +265,8 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
     column = plain(data[schema.target])
     if column.null_count:
         raise TableError.of_row(
-            f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
+            f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows; "
+            f"the first is {ROW}.",
             _first(column.is_null()),
         )
     if schema.regression:

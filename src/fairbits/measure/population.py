@@ -21,8 +21,7 @@ CONFIDENCE = 0.95
 class Person:
     """One person of the table, with names and labels."""
 
-    row: int  # position in the table measured, counted from 0
-    place: str  # and as people call it: "row 1,201, line 1,202 of loan.csv"
+    row: int  # position in the table measured, counted from 0; ``table.place(row)`` is what people call it
     rows: int  # how many rows of the table are this person, whatever their protected values
     k: int
     q_inf: float
@@ -143,7 +142,6 @@ class Measurement:
         figures, labels = self.evaluation, self.evaluator.twins.labels
         return Person(
             row=row,
-            place=self.table.place(row),
             rows=rows,
             k=int(figures.k[row]),
             q_inf=float(figures.q_inf[row]),
