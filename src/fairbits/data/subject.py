@@ -156,17 +156,14 @@ def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 def _built_in(name: str) -> Subject:
     entry, stored = BUILT_IN[name], load_stored(name)
     table, test = stored.table(), None
-    if entry.own_test_rows:
-        table, test = (_numbered_anew(part) for part in (table.training(), table.unseen()))
+    held_out = table.held_out
+    if entry.own_test_rows and held_out is not None:
+        test = replace(table.rows(held_out), held_out=None, numbers=None)
+        table = replace(table.training(), numbers=None)  # they came in files of their own, which count from 1
     notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
         name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
     )
-
-
-def _numbered_anew(table: Table | None) -> Table | None:
-    """Rows that came in a file of their own count from 1."""
-    return None if table is None else replace(table, numbers=None)
 
 
 def _from_toml(file: Path, trust_pickle: bool) -> Subject:
