@@ -101,7 +101,9 @@ def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
         if rows:
             yield Text(words)
             yield _neuron_table(found, rows)
-    if not any(rows for _, rows in lists):
+    if any(rows for _, rows in lists):
+        yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
+    else:
         yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
 
 
@@ -122,7 +124,7 @@ def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
         accuracy = "not known"
         if held.accuracy is not None and found.accuracy is not None:
             accuracy = f"{held.accuracy:.1%} ({100 * (held.accuracy - found.accuracy):+.1f})"
-        k = f"{found.k_mean:.2f} → {held.k_mean:.2f}"
+        k = f"{found.k_reported:.2f} → {held.k_reported:.2f}"
         acd = "" if one.acd is None else _signed(one.acd, 3)
         table.add_row(str(one.neuron), acd, _short(held.value), held.statistic, accuracy, k)
     return table

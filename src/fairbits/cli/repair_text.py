@@ -30,7 +30,11 @@ _ROWS = (
 )
 #: Names of small groups that a line shows.
 _NAMED = 3
-_ATTACK = (("largest k, fresh search", "k_max", "whole"), ("mean k, fresh search", "k_mean", "number"))
+_ATTACK = (
+    ("people asked, fresh search", "evaluations", "count"),
+    ("largest k, fresh search", "k_max", "whole"),
+    ("mean k, fresh search", "k_mean", "number"),
+)
 
 
 @contextmanager
@@ -182,4 +186,4 @@ def _points(change: float) -> str:
 
 
 def _shown(value: float, kind: str) -> str:
-    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}"}[kind]
+    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}", "count": f"{value:,.0f}"}[kind]

@@ -160,7 +160,7 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
         for layer in debugged.layers
     )
     yield from _table(["layer", "width", "δ", "ρ", "cases where it is largest"], rows, right=1)
-    known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd or 0.0))[:10]
+    known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd_choosing or 0.0))[:10]
     if known:
         yield ""
         rows = (

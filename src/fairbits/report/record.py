@@ -140,7 +140,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Neuron:
-    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed."""
+    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed.
+
+    The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other. ``acd_choosing`` ranks.
+    """
 
     layer: int
     neuron: int
@@ -149,6 +152,7 @@ class Neuron:
     statistic: str | None
     accuracy: float | None
     k_mean: float | None
+    acd_choosing: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
