@@ -52,6 +52,10 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f"\n{rules} rule{'s' if rules > 1 else ''} removed {found.twins_removed:,} twins", style="dim")
     text.append("\n\n")
     most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
+    if found.evaluator.blind:
+        text.append(f"This model uses exactly 0 of {limit:.2f} bits", style="bold")
+        text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
+        return text
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {_joined(found.schema.protected)}.")
     return text
@@ -104,6 +108,8 @@ def _place(found: Measurement, person: Person) -> str:
 
 
 def _bound(found: Measurement) -> Text:
+    if found.evaluator.blind:
+        return Text("That holds for everybody, examined or not: the model gives the protected attributes no weight.")
     bound = found.bound()
     return Text(
         f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; with {bound['confidence']:.0%} "

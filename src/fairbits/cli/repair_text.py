@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.people_text import harmless
+from fairbits.domain.words import unsigned_zero
 
 if TYPE_CHECKING:
     from fairbits.repair import Attacked, Figures, GroupFigures, Repair, RepairResult
@@ -182,7 +183,7 @@ def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:
 
 
 def _points(change: float) -> str:
-    return f"{100 * change:+.1f}"
+    return unsigned_zero(f"{100 * change:+.1f}")
 
 
 def _shown(value: float, kind: str) -> str:

@@ -124,10 +124,10 @@ def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schem
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *_between_notes(schema))
+    return (*_unseen_notes(schema, encoding), *between_notes(schema))
 
 
-def _between_notes(schema: Schema) -> tuple[str, ...]:
+def between_notes(schema: Schema) -> tuple[str, ...]:
     """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
     notes = []
     for attribute in schema.attributes:

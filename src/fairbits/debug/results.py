@@ -16,7 +16,7 @@ from fairbits.models import Do
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Side = Literal["data", "training"]
 How = Literal["other seed", "without protected"]
-Verdict = Literal["data", "training", "mixed", "unknown"]
+Verdict = Literal["data", "training", "mixed", "unknown", "none"]
 Floats = npt.NDArray[np.float64]
 
 

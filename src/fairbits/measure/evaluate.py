@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Twins
+from fairbits.domain import Encoding, Schema, Twins, Unseen
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import (
@@ -115,6 +115,21 @@ class Evaluator:
     def bits_limit(self) -> float:
         """The most bits that anyone can show here."""
         return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
+
+    @cached_property
+    def blind(self) -> bool:
+        """Whether no twin of anybody can score differently, by the way the model is made: exactly 0 bits.
+
+        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight.
+        """
+        columns = self.twins.columns
+        if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
+            return True
+        if not isinstance(self.model, Network):
+            return False
+        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
+        added = [first.contribution(i, self.twins.values[:, place]) for place, i in enumerate(columns)]
+        return all(bool((part == part[:1]).all()) for part in added)
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person, (n,) arrays."""

@@ -111,6 +111,7 @@ class Measurement:
             "protected": list(self.schema.protected),
             "rules": [rule.text for rule in self.schema.rules],
             "twins_removed": self.twins_removed,
+            "blind": self.evaluator.blind,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),

@@ -89,10 +89,12 @@ def field_findings(groups: Groups) -> list[str]:
         f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells.",
         f"By subject, the mean over its attributes: {DEFAULT} is {_standing(subjects)} of {len(subjects)} subjects.",
     ]
-    runs = min(len(mine) for group in groups.values() for mine in group.values())
+    repeats = min(len(mine) for group in groups.values() for mine in group.values())
     needed = runs_needed(max(len(group) for group in groups.values()) - 1)
-    if runs < needed:
-        says.append(f"With {runs} runs a cell no test can tell so many strategies apart: that takes {needed} at least.")
+    if repeats < needed:
+        says.append(
+            f"With {repeats} runs a cell no test can tell so many strategies apart: that takes {needed} at least."
+        )
     says += _over_cells(groups)
     for verdict in (TIED, BEHIND):
         named = [f"{name} ({d.rival} {d.ratio:.2f} ×)" for name, d in subjects.items() if d.verdict == verdict]

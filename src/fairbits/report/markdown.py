@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from fairbits.domain.words import joined, shortened
+from fairbits.domain.words import NUMBER, joined, shortened
 from fairbits.report import words
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
 from fairbits.report.words import by_kind, number, percent, signed
@@ -13,6 +13,7 @@ from fairbits.report.words import by_kind, number, percent, signed
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
 _FORMULA = re.compile(r"^([=+\-@])")
+_NUMBER = re.compile(NUMBER)
 
 
 def render_markdown(data: ReportData) -> str:
@@ -32,10 +33,11 @@ def render_markdown(data: ReportData) -> str:
 def text(value: str, most: int = 120) -> str:
     """Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
-    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
-    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1)
+    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"), text("-710"))
+    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1) -710
     """
-    safe = _FORMULA.sub(r"'\1", shortened(value, most))
+    short = shortened(value, most)
+    safe = short if _NUMBER.match(short) else _FORMULA.sub(r"'\1", short)
     # A full stop or a colon inside a word makes some readers see an address.
     return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
 
@@ -130,6 +132,8 @@ def _drivers(debugged: Debugged) -> Iterator[str]:
 
 
 def _harmed(data: ReportData) -> Iterator[str]:
+    if not any(stake.lowest or stake.highest for stake in (*data.measured.stakes, *data.searched.stakes)):
+        return
     stakes = zip(data.measured.stakes, data.searched.stakes, strict=True)
     yield "## Who is harmed"
     yield ""
@@ -233,7 +237,7 @@ def _again(data: ReportData) -> Iterator[str]:
     ]
     yield from _table(["", ""], ([name, text(value)] for name, value in pairs))
     yield from ("", "Limits:", "")
-    for line in words.LIMITS:
+    for line in words.limits(about):
         yield f"- {line}"
     yield ""
     yield f"Method: {words.CITATION} <https://doi.org/{words.DOI}>"

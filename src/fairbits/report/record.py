@@ -28,6 +28,7 @@ class About:
     regression: bool
     model: str
     notes: tuple[str, ...]
+    blind: bool = False  # no twin can score differently, by the way the model is made
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
 
 
 def _neuron(layer: int, number: int, acd: float | None, choosing: float | None, best: dict[str, Any]) -> Neuron:
-    held = (best.get(name) for name in ("value", "statistic", "accuracy", "k_reported"))
-    return Neuron(layer, number, acd, *held, acd_choosing=choosing)
+    held = [best.get(name) for name in ("value", "statistic", "accuracy", "k_reported")]
+    return Neuron(layer, number, acd, *held, choosing)
 
 
 def repaired_of(folder: Path) -> Repaired | None:
