@@ -14,7 +14,7 @@ from fairbits import Subject
 from fairbits.cli.export import _guarded
 from fairbits.domain.words import harmless, shortened
 from fairbits.report import ReportData, compute_report, json_schema, render_html, render_markdown, summary_of
-from fairbits.report.markdown import text
+from fairbits.report.markdown import text, value_text
 from fairbits.store import Run
 
 from .conftest import HOSTILE
@@ -91,11 +91,11 @@ def test_control_letters_and_lone_surrogates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["-710", "+3", "-1,234.5", "-.5", "-2e3", "-3 %"])
 def test_numbers_are_no_formulas(label: str) -> None:
-    assert text(label) == label
+    assert value_text(label) == label
     assert _guarded(pa.array([label])).to_pylist() == [label]
 
 
 @pytest.mark.parametrize("label", ["-1+1", "+A1", "=1", "@x", "-2+3+cmd|' /C calc'!A0", "-", "--5"])
 def test_formulas_are_quoted(label: str) -> None:
-    assert text(label).startswith("'")
+    assert value_text(label).startswith("'")
     assert _guarded(pa.array([label])).to_pylist() == [f"'{label}"]

@@ -103,7 +103,7 @@ def test_a_regression_reports_no_flips(tmp_path) -> None:
     schema = Schema((Attribute(name="a", kind="integer", low=0, high=9), SEX), target="pay")
     codes = np.column_stack([rng.integers(0, 10, 60), rng.integers(0, 2, 60)]).astype(float)
     network = Network.build([np.array([[1.0], [3.0]])], [np.zeros(1)], head="linear")
-    subject = make_subject("pay", network, schema, Table(codes, codes @ [1.0, 3.0]))
+    subject = make_subject("pay", network, schema, Table(codes, codes @ [1.0, 3.0] + rng.normal(0, 0.1, 60)))
     export_subject(subject, tmp_path / "models" / "pay")
     wishes = Wishes(1.0, skip=frozenset({"debug", "repair"}))
     fleet, _ = audit_fleet(tmp_path / "models", wishes, tmp_path / "out")

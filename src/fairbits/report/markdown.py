@@ -33,13 +33,21 @@ def render_markdown(data: ReportData) -> str:
 def text(value: str, most: int = 120) -> str:
     """Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
-    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"), text("-710"))
-    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1) -710
+    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
+    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1)
     """
-    short = shortened(value, most)
-    safe = short if _NUMBER.match(short) else _FORMULA.sub(r"'\1", short)
+    safe = _FORMULA.sub(r"'\1", shortened(value, most))
     # A full stop or a colon inside a word makes some readers see an address.
     return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
+
+
+def value_text(value: str, most: int = 120) -> str:
+    """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
+
+    >>> print(value_text("-710"), value_text("-1+1"))
+    -710 '-1+1
+    """
+    return value if _NUMBER.match(value) and len(value) <= most else text(value, most)
 
 
 def _table(heads: list[str], rows: Iterable[Iterable[str]], *, right: int = 99) -> Iterator[str]:
@@ -94,7 +102,7 @@ def _severity(data: ReportData) -> Iterator[str]:
     yield from _table(["k", "rows", *("cases of the search", "of them flip")[:shown]], lines, right=0)
     yield ""
     facts = words.search_facts(data.about, data.searched)
-    yield from _table(["the search", ""], ([name, text(value)] for name, value in facts))
+    yield from _table(["the search", ""], ([name, value_text(value)] for name, value in facts))
 
 
 def _people(data: ReportData) -> Iterator[str]:
@@ -111,8 +119,8 @@ def _people(data: ReportData) -> Iterator[str]:
 
 
 def _person(one: Portrait, *, decides: bool) -> list[str]:
-    who = "; ".join(f"{text(name, 40)} {text(value, 60)}" for name, value in one.attributes.items())
-    sides = [f"{one.low:.3f}", text(one.worst), f"{one.high:.3f}", text(one.best)]
+    who = "; ".join(f"{text(name, 40)} {value_text(value, 60)}" for name, value in one.attributes.items())
+    sides = [f"{one.low:.3f}", value_text(one.worst), f"{one.high:.3f}", value_text(one.best)]
     flips = ["yes" if one.flips else "no"] if decides else []
     return [str(one.rank), str(one.k), f"{one.q_inf:.2f}", *sides, *flips, f"{one.place}: {who}"]
 
@@ -139,7 +147,7 @@ def _harmed(data: ReportData) -> Iterator[str]:
     yield ""
     rows = (
         [
-            f"{text(row.attribute)}: {text(row.value)}",
+            f"{text(row.attribute)}: {value_text(row.value)}",
             *(percent(x) for x in (row.lowest, row.highest, case.lowest, case.highest)),
         ]
         for row, case in stakes

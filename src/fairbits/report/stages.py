@@ -93,8 +93,16 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
 
 
 def _neuron(layer: int, number: int, acd: float | None, choosing: float | None, best: dict[str, Any]) -> Neuron:
-    held = [best.get(name) for name in ("value", "statistic", "accuracy", "k_reported")]
-    return Neuron(layer, number, acd, *held, choosing)
+    return Neuron(
+        layer=layer,
+        neuron=number,
+        acd=acd,
+        hold=best.get("value"),
+        statistic=best.get("statistic"),
+        accuracy=best.get("accuracy"),
+        k_mean=best.get("k_reported"),
+        acd_choosing=choosing,
+    )
 
 
 def repaired_of(folder: Path) -> Repaired | None:
