@@ -50,7 +50,7 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
         if schema.regression:
             return _gaussian(with_them, without, rng)
         estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=RESAMPLES)[0]
-    return LabelBits(estimate, float(without.mean()), len(rows), FOLDS)
+    return LabelBits(_bits_of(estimate), float(without.mean()), len(rows), FOLDS)
 
 
 def _losses(
@@ -118,4 +118,9 @@ def _gaussian(with_them: Floats, without: Floats, rng: np.random.Generator) -> L
     value = 0.5 * np.log2((without.mean() + tiny) / (with_them.mean() + tiny))
     low, high = np.quantile(ratios, [0.025, 0.975])
     # The bits left to know about a number depend on its unit: none are given.
-    return LabelBits(Estimate(float(value), float(low), float(high)), float("nan"), n, FOLDS)
+    return LabelBits(_bits_of(Estimate(float(value), float(low), float(high))), float("nan"), n, FOLDS)
+
+
+def _bits_of(found: Estimate) -> Estimate:
+    """Attributes tell no negative number of bits: a difference below 0 is chance, and an interval ends there."""
+    return Estimate(*(max(value, 0.0) + 0.0 for value in (found.value, found.low, found.high)))
