@@ -2,8 +2,9 @@
 
 Two learners (gradient-boosted trees) predict the label of rows that they have not seen, one with the protected columns
 and one without. The difference of their log-losses, in bits per row, estimates the conditional mutual information of
-label and protected attributes given the rest. It is a difference on held-out rows, so it is about zero, or a little
-below, where the protected attributes tell nothing; what the learners cannot see is missed, so it leans low.
+label and protected attributes given the rest. It is a difference on held-out rows, so it is about zero where the
+protected attributes tell nothing (what falls below is counted as 0); what the learners cannot see is missed, so it
+leans low.
 """
 
 from __future__ import annotations
