@@ -19,7 +19,7 @@ from fairbits.store import Run
 from .planted import planted_subject
 
 EVALUATIONS = 40_000
-KILLS = 6
+KILLS, NEVER = 4, -1000
 #: A search in a process of its own that kills itself while it is at the n-th batch of this attempt, or a few
 #: milliseconds later: at another moment every time, but always before it ends, whatever the speed of the machine.
 CHILD = """
@@ -45,7 +45,7 @@ search_subject(planted_subject(), settings, sys.argv[1], resume=sys.argv[4] == "
 
 
 def ended(folder, strategy: str, how: str, batches: int) -> int:
-    """Search until killed at this batch; 0: never."""
+    """Search until killed at this batch; how it ended."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     arguments = [str(folder), str(EVALUATIONS), strategy, how, str(batches)]
     return subprocess.run([sys.executable, "-c", CHILD, *arguments], cwd=root, check=False, timeout=120).returncode
@@ -75,7 +75,7 @@ def test_kill_and_resume_at_random_moments(strategy: str, tmp_path) -> None:
             codes = np.concatenate([np.empty((0, 5)), *run.codes()])
             assert len(np.unique(codes, axis=0)) == len(codes)
     assert how == "resume"
-    assert ended(tmp_path / "broken", strategy, how, 0) == 0
+    assert ended(tmp_path / "broken", strategy, how, NEVER) == 0
     run = Run.open(tmp_path / "broken")
     assert run.status == "finished"
     same_cases(unbroken, run)
