@@ -42,7 +42,7 @@ FLIP, ROOM = 3.0, 4.0
 #: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
 #: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
-FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 1000
+FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 2000
 #: Members at most, and generations at least as far as there can be as many.
 MOST_MEMBERS, LEAST_GENERATIONS = 2048, 32
 
