@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -23,6 +23,19 @@ MOST_SURVIVORS = 0.1
 LONGEST = 900
 #: What a copy needs.
 COPIED = ("src", "tests", "pyproject.toml")
+#: What is imported once for all mutants: heavy, and no part of the project.
+PRELOADED = (
+    "duckdb",
+    "numba",
+    "numpy",
+    "pyarrow.parquet",
+    "scipy.special",
+    "sklearn.cluster",
+    "sklearn.ensemble",
+    "sklearn.tree",
+    "tomlkit",
+    "tools.mutants.survey",
+)
 #: Code that is compiled into kernels of other files, whose copies on disk know nothing of the change.
 COMPILED = ("@inlined", "@compiled", "@merged")
 
@@ -99,10 +112,10 @@ def _copied(root: Path, place: Path) -> Path:
 def _check_tests(copies: SimpleQueue[Path], mutants: Sequence[Mutant]) -> None:
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     copy = copies.get()
-    found = _run(copy, tests, os.environ)
+    code, output = _run(copy, tests)
     copies.put(copy)
-    if found.returncode != 0:
-        raise RuntimeError(f"these tests fail without any mutant:\n{found.stdout[-3000:]}{found.stderr[-1000:]}")
+    if code != 0:
+        raise RuntimeError(f"these tests fail without any mutant:\n{output[-3000:]}")
 
 
 def _tried(copies: SimpleQueue[Path], mutant: Mutant) -> Verdict:
@@ -113,37 +126,58 @@ def _tried(copies: SimpleQueue[Path], mutant: Mutant) -> Verdict:
     try:
         path.write_text(before.replace(mutant.old, mutant.new), encoding="utf-8")
         if not any(mark in before for mark in COMPILED):
-            return _verdict(copy, mutant, os.environ)
+            return _verdict(mutant, *_run(copy, mutant.tests))
         with tempfile.TemporaryDirectory(prefix="kernels-") as cache:
-            return _verdict(copy, mutant, {**os.environ, "NUMBA_CACHE_DIR": cache})
+            return _verdict(mutant, *_run(copy, mutant.tests, kernels=cache))
     finally:
         path.write_text(before, encoding="utf-8")
         os.utime(path, ns=times)
         copies.put(copy)
 
 
-def _verdict(copy: Path, mutant: Mutant, environment: os._Environ[str] | dict[str, str]) -> Verdict:
-    try:
-        found = _run(copy, mutant.tests, environment)
-    except subprocess.TimeoutExpired:
+def _verdict(mutant: Mutant, code: int | None, output: str) -> Verdict:
+    if code is None:
         return "timed out"
-    if found.returncode not in (0, 1):  # neither all passed nor some failed: the tests could not be run
-        broken = "error" in found.stdout.lower()
-        if not broken:
-            raise RuntimeError(f"{mutant.name}: pytest ended with {found.returncode}\n{found.stdout[-2000:]}")
-    return "survived" if found.returncode == 0 else "killed"
+    # Whatever breaks while tests are imported is noticed too; that no test was found is not.
+    if code not in (0, 1) and "error" not in output.lower():
+        raise RuntimeError(f"{mutant.name}: pytest ended with {code}\n{output[-2000:]}")
+    return "survived" if code == 0 else "killed"
 
 
-def _run(
-    copy: Path, tests: Sequence[str], environment: os._Environ[str] | dict[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """The tests, in one process, up to the first that fails; the copy comes before the installed package."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", *tests],
-        cwd=copy,
-        env={**environment, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-        check=False,
-    )
+def _run(copy: Path, tests: Sequence[str], *, kernels: str | None = None) -> tuple[int | None, str]:
+    """The exit code of pytest (None: it did not end) and what it said, up to the first test that fails.
+
+    Each run is a process of its own, forked from one that has imported everything heavy already: most of these tests
+    take less time than the imports.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    said = copy.parent / "said.txt"
+    process = context.Process(target=_run_here, args=(copy, list(tests), said, kernels))
+    process.start()
+    process.join(LONGEST)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return None, ""
+    return process.exitcode, said.read_text(encoding="utf-8", errors="replace")
+
+
+def _run_here(copy: Path, tests: list[str], said: Path, kernels: str | None) -> None:
+    """In the forked process: the copy comes before the installed package, and nothing is written beside its files."""
+    import pytest
+
+    with said.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.chdir(copy)
+    sys.path.insert(0, str(copy / "src"))
+    sys.dont_write_bytecode = True
+    os.environ |= {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    if kernels is not None:
+        import numba
+
+        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = kernels
+    code = pytest.main(["-n", "0", "-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(copy), *tests])
+    sys.stdout.flush()
+    os._exit(int(code))
