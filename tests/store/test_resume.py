@@ -233,3 +233,13 @@ def _check(folder: Path) -> None:
     read_json(folder / "run.json")
     done = (run.checkpoint or {"rounds": 0})["rounds"]
     assert set(range(done * BATCHES * ROWS)) <= set(ids)
+
+
+def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema: Schema, rng) -> None:
+    with RunWriter.create(tmp_path, MANIFEST, people_schema) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "climb")
+        writer.checkpoint({"rounds": 3})
+        writer.flush()
+    again = RunWriter.resume(tmp_path, MANIFEST)
+    assert again.last_checkpoint == {"rounds": 3}
+    again.finish("finished")

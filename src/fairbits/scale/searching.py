@@ -19,7 +19,7 @@ from fairbits.scale.planning import Plan, Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import Settings, Tally, search_subject
 from fairbits.search.problem import Problem
-from fairbits.search.running import Watch, manifest_of, problem_of
+from fairbits.search.running import Watch, fitted, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
@@ -59,6 +59,7 @@ def search(
         several = strategy.rounds is None and plan.count is not None and plan.count > 1
         elsewhere = place is not None and not is_local(place)
         sharded = several or elsewhere or hands.many or shards is not None
+    settings, strategy = fitted(settings, problem, plan.shard(0).budget, place if resume else None)
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
