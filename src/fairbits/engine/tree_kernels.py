@@ -24,35 +24,49 @@ from fairbits.engine.simd import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
+#: Stretches of the values of an attribute that is binned by search.
+HINTS = 1024
 #: Levels that walkers take before it is looked whether all have stopped.
 STRIDE = 4
 
 
 @inlined
-def bin_of(attributes, tables, cuts, a, code):
-    """The bin of one code, or -1 where there is none."""
-    if attributes.tabled[a]:
-        size = attributes.sizes[a]
-        if code != code:
-            return tables[attributes.starts[a] + size]
-        place = code - attributes.lows[a]
-        if not (place >= 0 and place < size and place == np.floor(place)):
-            return -1
-        return tables[attributes.starts[a] + np.int64(place)]
-    value = (code - attributes.lows[a]) * attributes.scales[a]
-    if attributes.single:
-        value = np.float64(np.float32(value))
-    if value != value:
-        return 0
-    first, count = attributes.starts[a], attributes.sizes[a]
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if cuts[first + middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return 1 + low
+def bins_by_table(table, low, codes, bins):
+    """Bins of codes that are whole numbers; gives the first person whose code has none, or -1."""
+    size = len(table) - 1
+    for p in range(len(codes)):
+        code = codes[p]
+        place = code - low
+        missing = code != code
+        inside = place >= 0.0 and place < size
+        whole = np.int64(place) if inside else 0
+        if not missing and (not inside or np.float64(whole) != place):
+            return p
+        bins[p] = table[size if missing else whole]
+    return -1
+
+
+@inlined
+def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bins):
+    """Bins of codes by the cuts that they lie between; bin 0 is for missing ones."""
+    for p in range(len(codes)):
+        value = (codes[p] - shift) * scale
+        if single:
+            value = np.float64(np.float32(value))
+        if value != value:
+            bins[p] = 0
+            continue
+        # Even stretches of the values between the outermost cuts say where to look; one more on either side for
+        # rounding.
+        near = np.int64(min(max((value - first) * stretch, 0.0), HINTS - 1.0))
+        low, high = hints[max(near - 1, 0)], hints[min(near + 2, HINTS)]
+        while low < high:
+            middle = (low + high) >> 1
+            if cuts[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        bins[p] = 1 + low
 
 
 @compiled
@@ -67,38 +81,53 @@ def trees_chunk(plan, codes, block, sums):
     together = np.empty((outputs * m, block), np.float64)
     base = np.empty((outputs, block), np.float64)
     walking = len(plan.large.roots) > 0
+    walked = np.empty((block if walking else 1, outputs * m), np.float64)
     room = block * m if walking else 1
     persons, nodes = np.empty(room, np.int32), np.empty(room, np.int32)
     sets = np.empty((room, plan.words), np.uint64)
     for start in range(0, n, block):
         people = min(block, n - start)
+        lanes = min(block, (people + 15) // 16 * 16)  # the others are not people
         for a in range(count):
-            column = attributes.columns[a]
-            for p in range(people):
-                found = bin_of(attributes, plan.tables, plan.cuts, a, codes[start + p, column])
-                if found < 0:
-                    return start + p
-                bins[a, p] = found
+            column, first, size = attributes.columns[a], attributes.starts[a], attributes.sizes[a]
+            mine, into = codes[start : start + people, column], bins[a]
+            if attributes.tabled[a]:
+                wrong = bins_by_table(plan.tables[first : first + size + 1], attributes.lows[a], mine, into)
+                if wrong >= 0:
+                    return start + wrong
+            else:
+                bins_by_search(
+                    plan.cuts[first : first + size],
+                    attributes.hints[a * (HINTS + 1) : (a + 1) * (HINTS + 1)],
+                    attributes.firsts[a],
+                    attributes.stretches[a],
+                    attributes.lows[a],
+                    attributes.scales[a],
+                    attributes.single,
+                    mine,
+                    into,
+                )
         totals[:] = 0.0
-        small_trees(plan.small, bins, totals)
+        small_trees(plan.small, bins, lanes, totals)
         for o in range(outputs):
             base[o] = plan.base[o]
         together[:] = 0.0
         if walking:
-            large_trees(plan, bins, people, base, together, persons, nodes, sets)
+            walked[:] = 0.0
+            large_trees(plan, bins, people, base, walked, persons, nodes, sets)
         for o in range(outputs):
             for z in range(m):
                 into = together[o * m + z]
-                for p in range(block):
+                for p in range(lanes):
                     into[p] += base[o, p]
         for part in range(len(plan.part_outputs)):
             o, first, place = plan.part_outputs[part], plan.part_starts[part], plan.part_cells[part]
             for z in range(m):
-                add(together[o * m + z], totals[first + plan.cell_of[place, z]])
+                add(together[o * m + z, :lanes], totals[first + plan.cell_of[place, z]])
         for p in range(people):
             for o in range(outputs):
                 for z in range(m):
-                    sums[start + p, o, z] = together[o * m + z, p]
+                    sums[start + p, o, z] = together[o * m + z, p] + (walked[p, o * m + z] if walking else 0.0)
     return -1
 
 
@@ -141,12 +170,11 @@ def take_first(found, open_, reached, kept, values):
 
 
 @compiled
-def small_trees(small, bins, totals):
+def small_trees(small, bins, lanes, totals):
     """Add what every small tree gives to its cells (combinations of the protected values that it looks at)."""
-    block = bins.shape[1]
-    reached = np.empty((4, block), np.uint64)
-    found = np.empty(block, np.float64)
-    open_ = np.empty(block, np.bool_)
+    reached = np.empty((4, lanes), np.uint64)
+    found = np.empty(lanes, np.float64)
+    open_ = np.empty(lanes, np.bool_)
     for t in range(len(small.words)):
         words = small.words[t]
         reached[:words] = ALL
@@ -173,20 +201,20 @@ def small_trees(small, bins, totals):
                     for word in range(words):
                         take_first(found, open_, reached[word], small.kept[at + word], values[word * 64 :])
                 for cell in range(small.cell_lists[group], small.cell_lists[group + 1]):
-                    add(totals[row + small.cells[cell]], found)
+                    add(totals[row + small.cells[cell], :lanes], found)
 
 
 @inlined
-def advance(nodes, persons, count, bins, lows, spans, attributes, children):
+def advance(nodes, persons, count, bins, rows):
     """Some levels further down for every walker, branch-free; whoever has stopped stays."""
     block = np.int64(bins.shape[1])
     flat = bins.ravel()
     for _ in range(STRIDE):
         for walker in range(count):
-            node = np.uint64(nodes[walker])
-            value = flat[np.uint64(attributes[node] * block + persons[walker])]
-            right = np.uint32(value - lows[node]) > spans[node]
-            nodes[walker] = children[node] + np.int32(right)
+            at = np.uint64(nodes[walker]) * np.uint64(4)
+            value = flat[np.uint64(rows[at] * block + persons[walker])]
+            right = np.uint32(value - rows[at + np.uint64(1)]) > np.uint32(rows[at + np.uint64(2)])
+            nodes[walker] = rows[at + np.uint64(3)] + np.int32(right)
 
 
 @inlined
@@ -195,16 +223,16 @@ def advance_members(nodes, persons, count, bins, large):
     for _ in range(STRIDE):
         for walker in range(count):
             node = nodes[walker]
-            value = bins[large.attributes[node], persons[walker]]
+            value = bins[large.rows[4 * node], persons[walker]]
             if large.places[node] >= 0 and large.kinds[node] == 0:
                 right = not large.members[large.places[node] + value]
             else:
-                right = np.uint32(value - large.lows[node]) > large.spans[node]
-            nodes[walker] = large.children[node] + np.int32(right)
+                right = np.uint32(value - large.rows[4 * node + 1]) > np.uint32(large.rows[4 * node + 2])
+            nodes[walker] = large.rows[4 * node + 3] + np.int32(right)
 
 
 @compiled
-def large_trees(plan, bins, people, base, together, persons, nodes, sets):
+def large_trees(plan, bins, people, base, walked, persons, nodes, sets):
     """Walk every large tree: walkers are people with a set of their twins."""
     large, words, m = plan.large, plan.words, plan.m
     for t in range(len(large.roots)):
@@ -216,7 +244,7 @@ def large_trees(plan, bins, people, base, together, persons, nodes, sets):
         count = people
         while count > 0:
             if large.simple[t]:
-                advance(nodes, persons, count, bins, large.lows, large.spans, large.attributes, large.children)
+                advance(nodes, persons, count, bins, large.rows)
             else:
                 advance_members(nodes, persons, count, bins, large)
             kept = 0
@@ -238,7 +266,7 @@ def large_trees(plan, bins, people, base, together, persons, nodes, sets):
                         while rest != 0:
                             z = word * 64 + np.int64(trailing_zeros(rest))
                             for w in range(large.width):
-                                together[(out + w) * m + z, p] += large.values[at + w]
+                                walked[p, (out + w) * m + z] += large.values[at + w]
                             rest &= rest - ONE
                     continue
                 if kind == 2:  # a protected attribute: the children stand side by side

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Lookup, Numeric, Schema, Twins
-from fairbits.engine.batches import spread, writeable
-from fairbits.engine.tree_kernels import trees_chunk
+from fairbits.engine.batches import CHUNK, SHARES, writeable
+from fairbits.engine.crew import share, thread_count
+from fairbits.engine.tree_kernels import HINTS, trees_chunk
 from fairbits.errors import TableError
 from fairbits.models import HasTrees
 from fairbits.models.trees.ensemble import NAN, ZERO, ZERO_WIDTH, Ensemble, apply_link
@@ -48,6 +49,9 @@ class Attributes(NamedTuple):
     starts: Ints  # in the tables or in the cuts
     sizes: Ints
     single: bool  # compared in float32
+    firsts: Floats  # the first cut, stretches per unit from there on, and the cuts before each stretch
+    stretches: Floats
+    hints: Ints
 
 
 class SmallTrees(NamedTuple):
@@ -82,11 +86,8 @@ class LargeTrees(NamedTuple):
     outputs: Ints
     simple: NDArray[np.bool_]  # no split is a set of bins
     width: int
-    attributes: NDArray[np.int32]
-    lows: NDArray[np.int32]
-    spans: NDArray[np.uint32]
-    children: NDArray[np.int32]  # the first; the second follows
-    branches: NDArray[np.int32]  # the same for protected splits
+    rows: NDArray[np.int32]  # attribute, first bin and width of the range that goes left, first child: 4 per node
+    branches: NDArray[np.int32]  # the first child (the second follows), of protected splits too
     kinds: NDArray[np.int8]
     places: NDArray[np.int32]  # of a leaf's values, a split's set of bins (else -1), or a protected split's twins
     members: NDArray[np.bool_]
@@ -186,7 +187,10 @@ def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
             _complain(program, codes[start + bad], start + bad)
         keep(start, stop, sums)
 
-    spread(chunk, len(codes), plan.work, threads)
+    hands = thread_count(threads)
+    people = CHUNK / plan.work if hands == 1 else min(CHUNK / plan.work, len(codes) / (hands * SHARES))
+    step = max(1, round(people / plan.block)) * plan.block if people >= plan.block else max(16, int(people) // 16 * 16)
+    share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), hands)
 
 
 def _complain(program: Program, codes: Floats, row: int) -> None:
@@ -456,6 +460,7 @@ class _Planner:
             np.array(starts, np.int64),
             np.array(sizes, np.int64),
             self.single,
+            *_hints([b.cuts for b in made]),
         )
 
     def _parts(self, shapes: list[_Shape], trees: list[int]) -> Any:
@@ -609,10 +614,7 @@ class _Planner:
             outputs=np.array(ensemble.output[trees], np.int64),
             simple=np.array([not sets[a:b].any() for a, b in pairwise(roots.tolist())], np.bool_),
             width=ensemble.width,
-            attributes=attributes,
-            lows=lows,
-            spans=spans,
-            children=children,
+            rows=np.stack([attributes, lows, spans.view(np.int32), children], axis=1).ravel(),
             branches=branches,
             kinds=kinds,
             places=places.astype(np.int32),
@@ -644,6 +646,23 @@ class _Shape(NamedTuple):
     leaves: int
     free: tuple[int, ...]
     protected: tuple[int, ...]
+
+
+def _hints(cuts: list[Floats]) -> tuple[Floats, Floats, Ints]:
+    """Where to look for a value among the cuts of each attribute."""
+    firsts, stretches = np.zeros(len(cuts)), np.zeros(len(cuts))
+    hints = np.zeros((len(cuts), HINTS + 1), np.int64)
+    for i, mine in enumerate(cuts):
+        finite = mine[np.isfinite(mine)]
+        width = float(finite[-1] - finite[0]) if len(finite) else 0.0
+        firsts[i] = finite[0] if len(finite) else 0.0
+        hints[i, -1] = len(mine)
+        if 0 < width < np.inf and np.isfinite(HINTS / width):
+            stretches[i] = HINTS / width
+            hints[i, 1:-1] = np.searchsorted(mine, firsts[i] + np.arange(1, HINTS) / stretches[i])
+        else:
+            hints[i, 1:] = len(mine)
+    return firsts, stretches, hints.ravel()
 
 
 def _bits(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:

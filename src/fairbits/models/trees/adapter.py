@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.chain import NotNative
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import ModelOptions
+from fairbits.models.predictors import from_predictor
 from fairbits.models.trees.ensemble import Damaged, Ensemble
 from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
@@ -136,7 +139,7 @@ def read_object(model: Any, schema: Schema | None) -> Read:
 
 def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loaded:
     """The model that was read, with its features found in the schema."""
-    read = _settled(read, schema, options)
+    read = settled(read, schema, options)
     if schema is None:
         model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
         chosen = model if options.favourable is None else model.with_favourable(options.favourable)
@@ -151,7 +154,7 @@ def with_encoding(read: Read, encoding: Any, notes: tuple[str, ...] = ()) -> Loa
     return Loaded(model, encoding, read.labels, notes)
 
 
-def _settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
+def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
     """What a single output means, where the objective does not tell: a logit, a probability, or a value."""
     ensemble = read.ensemble
     decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
@@ -179,12 +182,38 @@ def _logistic(ensemble: Ensemble) -> Ensemble:
     return replace(ensemble, link="logistic")
 
 
+#: People on whom trees that were read are held against their library, and how far scores may lie apart.
+_PEOPLE, _APART = 128, 1e-5
+
+
+def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptions) -> str:
+    """Why the trees that were read are not what the model in memory predicts; "" where they are.
+
+    A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
+    """
+    from fairbits.models.loaded import fit_to_schema, told_by_model
+
+    rng = np.random.default_rng(0)
+    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
+    codes = np.column_stack(columns).astype(np.float64)
+    schema, _ = told_by_model(schema, loaded)
+    try:
+        box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
+        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
+    except FairbitsError:
+        return ""
+    mine = fit_to_schema(loaded, schema, options=options)
+    ours = mine.model.scores(mine.encoding.encode(codes))  # type: ignore[union-attr]
+    apart = np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))
+    if apart.max() <= _APART:
+        return ""
+    return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
+
+
 def _through_library(
     content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str
 ) -> Loaded:
     """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
-    from fairbits.models.predictors import from_predictor
-
     model = library_model(content, file)
     if schema is not None:
         note = f"the model is asked through its own library, not read: {why}"

@@ -26,6 +26,7 @@ class Features:
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
+    ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
     """
 
     names: tuple[str, ...]
@@ -33,6 +34,7 @@ class Features:
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
+    derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +54,7 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
     """How codes become rows of features, and what had to be assumed."""
     features, notes = read.features, []
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
+    used |= {feature for feature, _ in features.derived.values()}
     columns, fixed = _columns(read, schema, options, used)
     places: dict[str, dict[int | None, int]] = {}  # attribute → label (None: all of it) → feature
     for place, name in columns.items():
@@ -64,14 +67,28 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
             parts.append(Unseen())
         elif None in mine:
             part, note = _whole_part(attribute, mine[None], features, options, mine[None] in used, read.name)
-            parts.append(part)
+            parts.append(_with_derived(part, mine[None], features))
             notes += note
         else:
             table = np.zeros((len(attribute.labels), len(mine)))
             for i, label in enumerate(mine):
                 table[label, i] = 1.0
             parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+    for column, (feature, _) in features.derived.items():
+        if feature in fixed:
+            fixed[column] = 0.0
     return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
+
+
+def _with_derived(part: Part, place: int, features: Features) -> Part:
+    """A category's number, and the columns that follow from it."""
+    more = {column: values for column, (feature, values) in features.derived.items() if feature == place}
+    if not more or not isinstance(part, Lookup):
+        return part
+    number = part.table[:, 0]
+    known = np.where(np.isnan(number), 0, number).astype(np.int64)
+    further = [np.where(np.isnan(number), np.nan, np.array(values)[known]) for values in more.values()]
+    return Lookup(np.array([place, *more]), np.column_stack([number, *further]), part.low)
 
 
 def _columns(
@@ -197,6 +214,8 @@ def _by_value(
     else:
         texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
+        if "nan" in number and MISSING in texts:  # CatBoost keeps a missing category as a text
+            number[MISSING] = number["nan"]
     strange = [text for text in texts if text not in number and text != MISSING]
     if strange and (refuses or len(strange) == len(texts)):
         raise ModelError(

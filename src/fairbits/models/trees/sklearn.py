@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fairbits.domain.table import text_of
 from fairbits.models.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree, check_tree
 from fairbits.models.trees.features import Features, Read
 
 _FORESTS = {"RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor"}
@@ -154,6 +154,28 @@ def _histogram_tree(predictor: Any, known: Any, places: Any, *, output: int) -> 
         categories=categories or None,
         known=seen or None,
     )
+
+
+def check_trees(model: Any) -> None:
+    """Refuse an object that holds a scikit-learn tree whose nodes make no tree: predicting would follow them anywhere."""
+    waiting, seen = [model], set()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or isinstance(found, str | bytes | int | float | bool | type(None)):
+            continue
+        seen.add(id(found))
+        if type(found).__name__ == "Tree" and type(found).__module__ == "sklearn.tree._tree":
+            tree = _tree(found, classifies=False)
+            check_tree(tree, 0, int(found.n_features), tree.values.shape[1])
+        elif type(found).__name__ == "TreePredictor":
+            tree = _histogram_tree(found, [np.zeros(8, np.uint32)], np.zeros(2**16, np.int64), output=0)
+            check_tree(tree, 0, 2**16, 1)
+        elif isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list | tuple | set) or (isinstance(found, np.ndarray) and found.dtype == object):
+            waiting += list(np.ravel(found)) if isinstance(found, np.ndarray) else list(found)
+        elif hasattr(found, "__dict__"):
+            waiting += vars(found).values()
 
 
 def _bits(words: Any) -> npt.NDArray[np.int64]:
