@@ -172,7 +172,7 @@ def take_first(found, open_, reached, kept, values):
 @compiled
 def small_trees(small, bins, lanes, totals):
     """Add what every small tree gives to its cells (combinations of the protected values that it looks at)."""
-    reached = np.empty((4, lanes), np.uint64)
+    reached = np.empty((small.words.max() if len(small.words) else 1, lanes), np.uint64)
     found = np.empty(lanes, np.float64)
     open_ = np.empty(lanes, np.bool_)
     for t in range(len(small.words)):

@@ -159,6 +159,11 @@ class Evaluator:
         return self._plan is not None or self._trees is not None
 
     @property
+    def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
+        """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
+        return {} if self._trees is None else self._trees.thresholds
+
+    @property
     def has_gradients(self) -> bool:
         """Whether the model can tell which way its scores go."""
         return isinstance(self.model, HasGradients)

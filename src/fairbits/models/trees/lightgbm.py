@@ -35,6 +35,8 @@ def ensemble_of_text(text: str) -> Read:
     facts = _facts(head)
     if not is_lightgbm(text):
         raise Damaged("it does not begin with 'tree', as LightGBM's files do.")
+    if "\nend of trees" not in text or ("\nparameters:" in text and "\nend of parameters" not in text):
+        raise Damaged("it has no end: it is cut off.")
     version = facts.get("version", "v2")
     if version not in _VERSIONS:
         raise Damaged(f"it has version {version!r} of the format; versions {', '.join(sorted(_VERSIONS))} are read.")

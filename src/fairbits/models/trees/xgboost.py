@@ -72,7 +72,7 @@ def ensemble_of_document(document: Any) -> Read:
             f"XGBoost's scikit-learn classes have it (a bare Booster takes all of them).",
         )
     number = {True: classes or 2, False: 0, None: None}[decides]
-    made = Features(() if made_up else names, features, known)
+    made = Features(() if made_up else names, features, known, refuses=True)
     return Read(ensemble, number, made, "the XGBoost model", objective=objective, notes=notes)
 
 
