@@ -224,6 +224,10 @@ class Encoding:
             inputs[:, part.columns] = part.encode(codes[:, attribute])
         return inputs
 
+    def dtype_rounded(self, inputs: Inputs) -> Inputs:
+        """Inputs as a model gets them."""
+        return np.asarray(inputs, dtype=self.dtype)
+
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
         """Inputs of all twins, (n, m, width): people and protected values are each encoded once."""
         inputs = np.repeat(self.encode(codes)[:, None, :], twins.m, axis=1)

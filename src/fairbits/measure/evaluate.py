@@ -20,6 +20,7 @@ from fairbits.engine import (
     Evaluation,
     Foresight,
     Plan,
+    TreePlan,
     arranged,
     contributions_of,
     contributions_through,
@@ -29,13 +30,16 @@ from fairbits.engine import (
     masked,
     plan_of,
     scores,
+    tree_class_scores,
+    tree_plan,
+    tree_scores,
     vectors,
 )
 from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, Model, Network, require
+from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -83,6 +87,9 @@ class Evaluator:
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
+        self._trees: TreePlan | None = (
+            tree_plan(model, schema, self.encoding, self.twins) if isinstance(model, HasTrees) else None
+        )
         many = len(schema.classes) > 2  # with two classes, one probability says it all
         #: Whether the probabilities of all classes are compared, and not the favourable one's alone.
         self.by_vector = many and schema.scores == "vector"
@@ -146,6 +153,9 @@ class Evaluator:
         """Scores of every twin of every person, (n, m)."""
         if self._plan is not None:
             return scores(self._plan, codes, threads=self.threads)
+        if self._trees is not None:
+            found = tree_scores(self._trees, codes, threads=self.threads)
+            return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
         result = np.empty((len(codes), self.m), dtype=np.float32)
         for rows, block in self.twins.blocks(codes):
             flat = block.reshape(-1, block.shape[-1])
@@ -154,13 +164,20 @@ class Evaluator:
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
+        if self._trees is not None:
+            return tree_class_scores(self._trees, codes, threads=self.threads)
         assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
         return self._class_scores(codes)
 
     @property
     def native(self) -> bool:
         """Whether the compiled kernels do the work."""
-        return self._plan is not None
+        return self._plan is not None or self._trees is not None
+
+    @property
+    def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
+        """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
+        return {} if self._trees is None else self._trees.thresholds
 
     @property
     def has_gradients(self) -> bool:
@@ -201,10 +218,19 @@ class Evaluator:
         """The kernels for rows as they are, without twins."""
         return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
 
+    @cached_property
+    def _lone_trees(self) -> TreePlan | None:
+        """The tree kernels for rows as they are, without twins."""
+        if self._trees is None or not isinstance(self.model, HasTrees):
+            return None
+        return tree_plan(self.model, self.schema, self.encoding, None)
+
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person, (n,)."""
         if self._lone_plan is not None:
             return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        if self._lone_trees is not None:
+            return tree_scores(self._lone_trees, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         result = np.empty(len(codes), dtype=np.float32)
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))
@@ -283,7 +309,7 @@ class Evaluator:
             threads=self.threads,
         )
         if self._class_scores is not None:  # three or more classes: the most likely one is the decision
-            table = self._class_scores(codes)
+            table = self.class_scores(codes)
             chosen = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
             favourable = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
             found = replace(found, favourable=favourable)

@@ -179,6 +179,12 @@ def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     return from_keras(read_keras(file), schema, options)
 
 
+def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.trees import read_booster
+
+    return read_booster(file, schema, options)
+
+
 def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     try:
         return adapt(model, schema, options)
@@ -195,4 +201,8 @@ _READERS: dict[str, Reader] = {
     ".pt": _weights,
     ".pth": _weights,
     ".keras": _keras,
+    ".txt": _booster,
+    ".json": _booster,
+    ".ubj": _booster,
+    ".cbm": _booster,
 }

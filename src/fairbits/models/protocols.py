@@ -86,6 +86,19 @@ class HasInterventions(Protocol):
 
 
 @runtime_checkable
+class HasTrees(Protocol):
+    """A tree ensemble, open to the engine (see ``fairbits.models.trees``)."""
+
+    @property
+    def ensemble(self) -> Any:
+        """All trees as flat arrays."""
+
+    @property
+    def complement(self) -> bool:
+        """Whether the score is what the only prediction leaves to the other class."""
+
+
+@runtime_checkable
 class CanSave(Protocol):
     """Can be written to a file."""
 
@@ -99,6 +112,7 @@ _INSTEAD: dict[type[Any], tuple[str, str]] = {
     HasActivations: ("layer outputs", "measure and search, which need scores only"),
     HasLayerGradients: ("gradients of layer outputs", "a native network (.npz), or a strategy that needs none"),
     HasInterventions: ("interventions", "measure and search, which need scores only"),
+    HasTrees: ("trees", "measure and search, which need scores only"),
     CanSave: ("a file format", "a .npz or .onnx network"),
 }
 

@@ -10,7 +10,8 @@ differ.
 
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
 
-Models without gradients are searched in the same way, with changes taken as they come.
+Models without gradients are searched in the same way, with changes taken as they come; for tree ensembles every change
+goes at least as far as the next threshold of the ensemble (`thresholds`).
 
 How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
 members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
@@ -32,6 +33,7 @@ from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, cha
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, metropolis, population
+from fairbits.search.thresholds import across
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
 MIX, MIX_AGREED = 0.03, 0.5
@@ -131,6 +133,10 @@ class Members:
         self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
+        free = set(problem.free.tolist())
+        known = oracle.evaluator.thresholds
+        self._thresholds = {column: at for column, at in known.items() if column in free}
+        self._discrete = np.array([attribute.discrete for attribute in problem.schema.attributes])
         if self._foresees:
             self._below = oracle.foresight(people, figures.low_twin)
             self._above = oracle.foresight(people, figures.high_twin)
@@ -148,6 +154,8 @@ class Members:
             twins=evaluator.m,
             threads=evaluator.threads,
         )
+        if self._thresholds:
+            proposed = across(self.people, proposed, self._thresholds, self._discrete)
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
         mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
         rivals = rng.integers(0, len(proposed), (len(mixing), 2))
