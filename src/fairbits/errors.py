@@ -17,11 +17,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from fairbits.text import one_line
+
 
 class FairbitsError(Exception):
-    """Base of everything that fairbits raises on purpose."""
+    """Base of everything that fairbits raises on purpose. Its text is one line and safe to show, whatever is quoted."""
 
     exit_code = 3
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(FairbitsError):
