@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import IO, Any, cast
 
-import rich.console
+from rich import console as rich_console
 from rich.segment import Segment
 
 from fairbits.cli.output import SafeStream
 from fairbits.text import harmless_lines
 
 
-class Console(rich.console.Console):
+class Console(rich_console.Console):
     """A console whose every segment is harmless before it is coloured. Brackets are brackets, not markup."""
 
     def __init__(self, **options: Any):
@@ -21,7 +21,7 @@ class Console(rich.console.Console):
     @property
     def file(self) -> IO[str]:
         """The stream to write to: where our filter stands before it, the side that lets colours through."""
-        found = rich.console.Console.file.fget(self)  # type: ignore[attr-defined]
+        found = rich_console.Console.file.fget(self)  # type: ignore[attr-defined]
         return cast(IO[str], found.rich_proxied_file) if isinstance(found, SafeStream) else found
 
     @file.setter
@@ -29,7 +29,7 @@ class Console(rich.console.Console):
         self._file = stream
 
     def render(
-        self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
+        self, renderable: rich_console.RenderableType, options: rich_console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Segments as rich makes them, their text cleaned; its own moves of the cursor stay."""
         for segment in super().render(renderable, options):
