@@ -148,7 +148,7 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     "too few": (says(b'{"scores": [0.2]}'), "asked about 2 rows and answered 1 scores", 1),
     "too many": (says(b'{"scores": [0.2, 0.3, 0.4]}'), "answered 3 scores", 1),
     # status
-    "sent elsewhere": (says(b"", status="302 F", headers={"Location": "http://127.0.0.1:1/\x7f"}), "not followed", 1),
+    "sent elsewhere": (says(b"", status="302 F", headers={"Location": "http://127.0.0.1:1/"}), "not followed", 1),
     "sent on here": (says(b"", status="308 P", headers={"Location": "/other"}), "sends on to '/other'", 1),
     "forbidden": (says(b"", status="403 No"), "status 403; check authorization_env", 1),
     "no content": (says(b"", status="204 No"), "status 204", 1),
@@ -232,14 +232,15 @@ def serve() -> Iterator[Callable[..., tuple[Service, object]]]:
 @pytest.mark.parametrize("name", MODES)
 def test_a_mode(name: str, serve) -> None:
     mode, words, asked = MODES[name]
-    service, model = serve(mode)
+    slow = name.startswith(("silence", "drips", "continues"))
+    service, model = serve(mode, **({} if slow else {"timeout": 15.0}))  # a busy machine is not what is tested
     begin = time.monotonic()
     tracemalloc.start()
     with pytest.raises(ModelError, match=words) as found:
         model.scores(PEOPLE)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert time.monotonic() - begin < 20 * TIMEOUT
+    assert time.monotonic() - begin < 20
     assert most < 20_000_000
     assert service.asked == asked
     said = str(found.value)
