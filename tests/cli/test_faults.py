@@ -150,7 +150,7 @@ def test_with_hardly_any_memory(run: Path) -> None:
     code += f"sys.argv = ['fairbits', 'cases', {str(run)!r}]; from fairbits.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
     assert "Traceback" not in done.stderr
-    assert done.returncode in (0, 3, -6, -11, 127) or "not enough memory" in done.stderr
+    assert done.returncode == 0 or "not enough memory" in done.stderr or "allocat" in done.stderr.lower()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -19,7 +19,7 @@ from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.fleet import fleet
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
-from fairbits.cli.output import safe_output
+from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.paper import paper
 from fairbits.cli.repair import repair
 from fairbits.cli.report import report
@@ -84,7 +84,7 @@ def _ended() -> int:
         return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
     except KeyboardInterrupt:
         return _fail("interrupted.", INTERRUPTED)
-    except BrokenPipeError as error:
+    except (BrokenPipeError, OutputError) as error:
         return _unheard(error, 0)
     except Exception as error:
         if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):

@@ -19,6 +19,20 @@ from fairbits.text import REPLACEMENT, harmless_lines, json_text
 _OWN = re.compile("\x1b\\[(?:[0-9;]*m|\\?25[hl]|[0-9;]*[ABCDGHJK])|\r")
 
 
+class OutputError(OSError):
+    """Output that could not be written: a full device behind ``>``."""
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read has seen enough
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror or str(error)) from None
+
+
 class SafeStream:
     """A text stream that replaces control characters; everything else is the stream's own."""
 
@@ -32,8 +46,14 @@ class SafeStream:
 
     def write(self, text: str) -> int:
         """Write what is harmless of it."""
-        self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
+        with _writing():
+            self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
         return len(text)
+
+    def flush(self) -> None:
+        """Have it written."""
+        with _writing():
+            self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write several texts."""

@@ -197,6 +197,7 @@ class _Searching:
         self.writer.note(done=len(self.complete), seconds=self.elapsed)
 
     def _fault(self, number: int, failed: int, fault: Fault) -> None:
+        places.check_present(self.writer.folder)  # no further try could mend that
         self.writer.note({"shard": number, "attempt": failed, "kind": fault.kind, "what": fault.words})
         self._write()
 
