@@ -44,6 +44,7 @@ class Stage:
 class Outcome:
     kills: int = 0
     landed: int = 0
+    runs: int = 0
     equal: int = 0
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -135,6 +136,11 @@ import json, os, sys
 import fairbits.cli.app, fairbits.audit.auditing, fairbits.debug, fairbits.repair, fairbits.report, fairbits.store
 import fairbits.scale.searching, fairbits.search, pyarrow.parquet, duckdb
 from fairbits.cli import main
+from fairbits.data import load_subject
+from fairbits.search import Budget, Settings
+from fairbits.search.running import prepare, problem_of
+problem, strategy = problem_of(load_subject(SUBJECT), Settings(budget=Budget(evaluations=100), threads=1))
+prepare(problem, strategy)  # kernels are loaded once, for all
 for line in sys.stdin:
     arguments, log = json.loads(line)
     child = os.fork()
@@ -159,7 +165,7 @@ class Nursery:
     def __init__(self, place: Path):
         self.log = place / "log.txt"
         script = place / "nursery.py"  # workers of several processes start from a file
-        script.write_text(f"if __name__ == '__main__':\n    exec({NURSERY!r})\n")
+        script.write_text(f"if __name__ == '__main__':\n    SUBJECT = {SUBJECT!r}\n    exec({NURSERY!r})\n")
         self.process = subprocess.Popen(
             [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -191,7 +197,13 @@ class Nursery:
         self.process.stdout.close()
 
 
-def campaign(kills: int, *, seed: int = 0, stages: dict[str, Stage] | None = None) -> dict[str, Outcome]:
+def campaign(
+    kills: int,
+    *,
+    seed: int = 0,
+    stages: dict[str, Stage] | None = None,
+    told: Callable[[str, Outcome], None] = lambda *_: None,
+) -> dict[str, Outcome]:
     """Kill so many times in all, and say what became of it."""
     chosen = STAGES if stages is None else stages
     chance = random.Random(seed)  # noqa: S311
@@ -200,10 +212,12 @@ def campaign(kills: int, *, seed: int = 0, stages: dict[str, Stage] | None = Non
         nursery = Nursery(Path(place))
         try:
             ready = _References(nursery, Path(place))
-            return {
-                name: _kill(nursery, ready, name, stage, round(kills * stage.share / whole), chance, Path(place))
-                for name, stage in chosen.items()
-            }
+            found = {}
+            for name, stage in chosen.items():
+                count = max(1, round(kills * stage.share / whole))
+                found[name] = _kill(nursery, ready, name, stage, count, chance, Path(place))
+                told(name, found[name])
+            return found
         finally:
             nursery.close()
 
@@ -257,6 +271,7 @@ def _kill(
 def _compare(
     nursery: Nursery, stage: Stage, arguments: list[str], code: int, run: Path, expected: Any, found: Outcome, name: str
 ) -> None:
+    found.runs += 1
     try:
         if code:
             nursery.must(arguments, run)
@@ -269,6 +284,10 @@ def _compare(
         found.equal += 1
 
 
+def _row(name: str, one: Outcome) -> None:
+    print(f"| {name} | {one.kills} | {one.landed} | {one.equal} of {one.runs} | {one.seconds:.0f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=100)
@@ -276,12 +295,9 @@ def main() -> None:
     parser.add_argument("--stage", action="append", choices=list(STAGES))
     given = parser.parse_args()
     chosen = {name: STAGES[name] for name in given.stage or STAGES}
-    found = campaign(given.kills, seed=given.seed, stages=chosen)
     print("| stage | kills | hit it at work | ended like an uninterrupted run | seconds |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    for name, one in found.items():
-        runs = one.equal + sum(1 for words in one.wrong if "exit" not in words.split(":")[1])
-        print(f"| {name} | {one.kills} | {one.landed} | {one.equal} of {runs} | {one.seconds:.0f} |")
+    found = campaign(given.kills, seed=given.seed, stages=chosen, told=_row)
     for words in (words for one in found.values() for words in one.wrong):
         print(f"- {words}")
     sys.exit(1 if any(one.wrong for one in found.values()) else 0)
