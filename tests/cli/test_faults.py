@@ -159,13 +159,13 @@ def test_a_sharded_run_that_is_removed_is_noticed_at_once(workers: int, tmp_path
 
     def remove(*_: object) -> None:
         nonlocal gone
-        if not gone and list(folder.glob("shards/*.json")):
+        if not gone and (folder / "run.json").exists():
             shutil.rmtree(folder)
             gone = time.monotonic()
 
     with pytest.raises(FairbitsError, match="was removed or moved while it was being written") as found:
         planted_search(folder, Hands(workers), watch=remove, budget=_much())
-    assert time.monotonic() - gone < 10
+    assert time.monotonic() - gone < 30  # far less, on a machine with nothing else to do
     assert "safe" not in str(found.value)
     assert not folder.exists()
 
@@ -173,7 +173,7 @@ def test_a_sharded_run_that_is_removed_is_noticed_at_once(workers: int, tmp_path
 def _much() -> object:
     from fairbits.search import Budget
 
-    return Budget(evaluations=4_000_000)
+    return Budget(evaluations=2_000_000)
 
 
 def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_schema: Schema, rng) -> None:
