@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
+from fairbits.text import one_line
+
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"
 
 
 class FairbitsError(Exception):
-    """Base of everything that fairbits raises on purpose.
+    """Base of everything that fairbits raises on purpose. Its text is one line and safe to show, whatever is quoted.
 
     An error about one row of a batch carries the row (counted from 0), so that whoever knows where the batch comes from
     can say so: see ``of_row`` and ``rows_named``.
@@ -46,6 +48,9 @@ class FairbitsError(Exception):
     def _about(self, template: str, row: int) -> Self:
         self.template, self.row = template, row
         return self
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(FairbitsError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -25,7 +24,8 @@ from fairbits.cli.options import (
     stages_of,
     threads_of,
 )
-from fairbits.cli.search import gentle_stop
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def audit(
         found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
     if as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
-        print(json.dumps({**whole, "summary": summary_of(found.data)}, indent=2, ensure_ascii=False))
+        print_json({**whole, "summary": summary_of(found.data)})
     else:
         show(found)
     if found.stopped:

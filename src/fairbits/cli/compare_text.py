@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from fairbits.cli.console import Console
+from fairbits.text import harmless
 
 if TYPE_CHECKING:
     from fairbits.paper.compare import Comparison, Entry
@@ -58,7 +60,7 @@ def show(found: Comparison) -> None:
     console = Console(highlight=False)
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"
-    console.print(Text.assemble((found.subject, "bold"), f" · {contest.budget} a run · {times}"))
+    console.print(Text.assemble((harmless(found.subject), "bold"), f" · {contest.budget} a run · {times}"))
     console.print()
     console.print(_yield_table(found))
     console.print(_kind_table(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.output import print_json
 
 
 def debug(
@@ -52,7 +52,7 @@ def debug(
     if as_json:
         from fairbits.store.files import plain
 
-        print(json.dumps({"run": str(opened.folder), **plain(found.summary())}, indent=2, ensure_ascii=False))
+        print_json({"run": str(opened.folder), **plain(found.summary())})
         return
     from fairbits.cli.debug_text import show
 
@@ -62,7 +62,7 @@ def debug(
 @contextmanager
 def _stages(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
     """One line on stderr that says what is being done; nothing where stderr is no terminal."""
-    from rich.console import Console
+    from fairbits.cli.console import Console
 
     console = Console(stderr=True)
     if not shown or not console.is_terminal:

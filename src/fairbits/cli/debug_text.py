@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
 from fairbits.domain.words import unsigned_zero

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -21,7 +20,8 @@ from fairbits.cli.options import (
     stages_of,
     threads_of,
 )
-from fairbits.cli.search import gentle_stop
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.report.fleet import Audited, Fleet
@@ -64,7 +64,7 @@ def fleet(
         )
         stopped = stop()
     if as_json:
-        print(json.dumps({"page": str(page), **found.document()}, indent=2, ensure_ascii=False))
+        print_json({"page": str(page), **found.document()})
     else:
         _show(found, page)
     if stopped:
@@ -86,10 +86,10 @@ def _say(done: int, total: int, entry: Audited | None) -> None:
 
 def _show(found: Fleet, page: Path) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from fairbits.cli.console import Console
     from fairbits.cli.people_text import harmless
 
     console = Console(highlight=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Json, TrustPickle, names_of
+from fairbits.cli.output import print_json
 from fairbits.errors import OptionError, choose_from
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def init(
     from fairbits.cli.init_text import overview, show
 
     if as_json:
-        print(json.dumps(overview(schema, out, subject), indent=2, ensure_ascii=False))
+        print_json(overview(schema, out, subject))
     else:
         show(schema, out, data.num_rows, subject)
 

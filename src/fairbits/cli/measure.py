@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from fairbits.cli.options import (
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.data import Subject as LoadedSubject
@@ -51,7 +51,7 @@ def measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
         )
     if as_json:
-        print(json.dumps(report(loaded, found, top), indent=2, ensure_ascii=False))
+        print_json(report(loaded, found, top))
     else:
         from fairbits.cli.measure_text import show
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.bars import histogram
-from fairbits.cli.people_text import people_text
+from fairbits.cli.console import Console
+from fairbits.cli.people_text import harmless, people_text
+from fairbits.text import one_line
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
@@ -31,16 +32,17 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print()
     console.print(_bound(found))
     for note in subject.notes:
-        console.print(Text(f"Note: {note}", style="dim"))
+        console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
 def _headline(subject: Subject, found: Measurement) -> Text:
     twins = found.evaluator.twins
     sizes = " × ".join(
-        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].twin_values())}" for i in twins.columns
+        f"{harmless(found.schema.attributes[i].name)} {len(found.schema.attributes[i].twin_values())}"
+        for i in twins.columns
     )
     text = Text()
-    text.append(subject.name, style="bold")
+    text.append(harmless(subject.name), style="bold")
     fewest = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.min())
     each = f"{twins.m}" if fewest == twins.m else f"{fewest} to {twins.m}"
     text.append(f" · {len(found):,} people · {each} twins each ({sizes})\n")
@@ -57,7 +59,7 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
         return text
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
-    text.append(f" of {_joined(found.schema.protected)}.")
+    text.append(f" of {harmless(_joined(found.schema.protected))}.")
     return text
 
 
@@ -94,7 +96,7 @@ def _stakes(found: Measurement) -> Table:
     table.add_column("lowest", justify="right")
     table.add_column("highest", justify="right")
     for stake in found.stakes():
-        table.add_row(Text(f"{stake.attribute} {stake.value}"), f"{stake.lowest:.1%}", f"{stake.highest:.1%}")
+        table.add_row(Text(harmless(f"{stake.attribute} {stake.value}")), f"{stake.lowest:.1%}", f"{stake.highest:.1%}")
     return table
 
 

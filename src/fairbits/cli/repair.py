@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.search import Budget
@@ -51,7 +51,7 @@ def repair(
             watch=watch,
         )
     if as_json:
-        print(json.dumps({"run": str(run), **document(result)}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run), **document(result)})
     else:
         show(result)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -28,6 +25,8 @@ from fairbits.cli.options import (
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -111,28 +110,11 @@ def search(
         )
     summary = run.summary or {}
     if as_json:
-        print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
         show(run, top, loaded.notes)
-    if run.status == "interrupted" and not as_json:
+    if run.status == "interrupted":
         raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
-
-
-@contextmanager
-def gentle_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks the search to end after the batch that it is at; a second one ends the program."""
-    asked = False
-
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:

@@ -273,14 +273,15 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
         return numbers(column, schema.target)
     values = np.array([text_of(value) for value in column.to_pylist()])
     found, positions = np.unique(values, return_inverse=True)
-    strange = next((value for value in found if value not in schema.classes), None)
-    if strange is not None:
+    places = _places(schema.classes)
+    order = np.array([places.get(str(value), places.get(str(value).strip(), -1)) for value in found])
+    if (order < 0).any():
+        strange = found[np.argmax(order < 0)]
         raise TableError.of_row(
             f"target {schema.target!r} holds {str(strange)!r} in {ROW}, which is not one of its classes; "
             f"{choose_from(str(strange), schema.classes)}",
             int(np.argmax(values == strange)),
         )
-    order = np.array([schema.classes.index(str(value)) for value in found])
     return order[positions].astype(np.float64)
 
 
@@ -302,17 +303,21 @@ def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
         spelled = pa.array([_label_of(value, attribute.labels) for value in column.dictionary.to_pylist()], pa.string())
         column = pa.DictionaryArray.from_arrays(column.indices, spelled).dictionary_decode()
     texts = pc.fill_null(column, MISSING)
-    texts = pc.utf8_trim_whitespace(texts)
-    positions = pc.index_in(texts, value_set=pa.array(list(attribute.labels), pa.string()))
+    places = _places(attribute.labels)
+    known = pa.array(list(places), pa.string())
+    positions = pc.index_in(texts, value_set=known)
+    if positions.null_count:  # blanks around a cell mean nothing
+        positions = pc.coalesce(positions, pc.index_in(pc.utf8_trim_whitespace(texts), value_set=known))
     if positions.null_count:
-        unknown = pc.unique(texts.filter(positions.is_null()))
+        unknown = pc.unique(pc.utf8_trim_whitespace(texts.filter(positions.is_null())))
         first = unknown[0].as_py()
         raise TableError.of_row(
             f"column {attribute.name!r} has {positions.null_count:,} values that are none of its labels "
             f"({len(unknown)} different; first: {first!r} in {ROW}); {choose_from(first, attribute.labels)}",
             _first(positions.is_null()),
         )
-    codes: Codes = attribute.low + positions.to_numpy(zero_copy_only=False).astype(np.float64)
+    order = np.array(list(places.values()), dtype=np.float64)
+    codes: Codes = attribute.low + order[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
     return codes
 
 
@@ -322,6 +327,13 @@ def _label_of(value: float, labels: Sequence[str]) -> str:
     if text in labels:
         return text
     return next((label for label in labels if _is_number(label) and float(label) == value), text)
+
+
+def _places(labels: tuple[str, ...]) -> dict[str, int]:
+    """Where each label stands, as it is written and, unless that means another one, without the blanks around it."""
+    exact = {label: place for place, label in enumerate(labels)}
+    bare = Counter(label.strip() for label in labels)
+    return {label.strip(): place for label, place in exact.items() if bare[label.strip()] == 1} | exact
 
 
 def _is_number(value: object) -> bool:

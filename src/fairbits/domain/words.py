@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from fairbits.text import REPLACEMENT, harmless, shortened
 
-#: Characters that move a cursor, turn the reading direction, or may not stand in XML at all.
-_TRICKY = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-REPLACEMENT = "\ufffd"
-
-
-def harmless(text: str) -> str:
-    """Text in which nothing can play tricks on a terminal or a page."""
-    return _TRICKY.sub(REPLACEMENT, text)
-
-
-def shortened(text: str, most: int) -> str:
-    """Harmless text of at most so many characters.
-
-    >>> shortened("Amer-Indian-Eskimo", 10)
-    'Amer-Indi…'
-    """
-    safe = harmless(text)
-    return safe if len(safe) <= most else safe[: most - 1].rstrip() + "…"
+__all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened"]
 
 
 def unsigned_zero(text: str) -> str:

@@ -23,7 +23,8 @@ class ModelOptions:
     attributes that the model sees, in its order (default: all). ``output`` says what comes out (default: told from
     the model), ``eats`` what goes into a model that brings its own preprocessing. ``factory`` makes the module that
     a file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
-    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` and ``wait`` in seconds.
+    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and ``wait`` in
+    seconds.
     """
 
     trust_pickle: bool = False
@@ -36,7 +37,7 @@ class ModelOptions:
     batch: int = BATCH
     authorization_env: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 30.0
+    timeout: float = 10.0
     retries: int = 4
     wait: float = 0.25
     concurrency: int = 4

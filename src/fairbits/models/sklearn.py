@@ -152,7 +152,9 @@ def _behind(
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
         decode = decoder.frame if names is not None else decoder.array
         seen = [schema.column(name) for name in decoder.names]
-        return encoding_of(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact)
+        return encoding_of(
+            lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact
+        )
 
     try:
         try:
