@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,16 +15,28 @@ from fairbits.domain.table import text_of
 from fairbits.domain.toml_attribute import attribute_of_section, table_of_attribute
 from fairbits.errors import SchemaError, choose_from
 
+#: A description of a thousand attributes with a hundred labels each is far smaller.
+_MAX_BYTES = 16 << 20
+
 
 def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
         raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
+    if file.stat().st_size > _MAX_BYTES:
+        raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: it is no text in UTF-8.") from None
+    except (ValueError, RecursionError) as error:  # the place and the kind of the fault, and nothing of the text
+        said = " ".join(str(error).split())
+        place = re.search(r"\(at [^()]*\)$", said)
+        what = "a number is too long" if "digits" in said else "it is nested too deeply"
+        raise SchemaError(
+            f"the subject file {str(file)!r} is not valid TOML: {said if place is not None else what}."
+        ) from None
 
 
 def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:
