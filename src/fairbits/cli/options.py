@@ -148,8 +148,12 @@ def granting(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=kind)
         for name, (kind, usual) in _GRANTED.items()
     ]
-    run.__signature__ = inspect.Signature([*kept, *more])  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {entry.name: entry.annotation for entry in (*kept, *more)}
+    older = [entry for entry in more if entry.name == "trust_pickle"]  # stands where it always stood
+    end = [entry.name for entry in kept].index("as_json") if "as_json" in stated else len(kept)
+    order = [*kept[:end], *older, *kept[end:], *(entry for entry in more if entry not in older)]
+    every = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in order]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {entry.name: entry.annotation for entry in every}
     return run
 
 

@@ -90,7 +90,7 @@ def _fault(error: BaseException) -> str:
     if "UTF8" in said or "utf-8" in said.lower():
         parts.append("it is no text in UTF-8")
     shown = ", ".join(part for part in parts if part)
-    return f": {shown}" if shown else ""
+    return f": {shown or 'it is damaged, or something else'}"
 
 
 def _remedy(file: Path) -> str:

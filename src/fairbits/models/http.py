@@ -9,7 +9,6 @@ doubles (or as long as Retry-After says). Redirects are not followed: they could
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -23,6 +22,7 @@ from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.blackbox import reason
+from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.protocols import Array
@@ -40,7 +40,7 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    return Loaded(Endpoint(url, decoder, options), decoder.encoding)
+    return Loaded(Endpoint(url, decoder, options), decoder.encoding, notes=secret_note(url, options))
 
 
 class Endpoint:
@@ -60,7 +60,7 @@ class Endpoint:
         self._pace = _Pace(options.rate)
         limits = httpx.Limits(max_connections=options.concurrency)
         try:
-            self._client = httpx.Client(timeout=options.timeout, headers=_headers(options), limits=limits)
+            self._client = httpx.Client(timeout=options.timeout, headers=_headers(url, options), limits=limits)
             httpx.URL(url)
         except (httpx.InvalidURL, ValueError, TypeError, UnicodeError) as error:
             raise ModelError(f"the endpoint {url!r} cannot be asked: {reason(error)}") from None
@@ -132,7 +132,7 @@ class Endpoint:
 
     def _read(self, answer: Any, rows: int) -> npt.NDArray[np.float64]:
         if answer.status_code != 200:
-            hint = "; check authorization_env" if answer.status_code in (401, 403) else ""
+            hint = "; check --credential" if answer.status_code in (401, 403) else ""
             raise ModelError(f"the endpoint {self.url!r} answered with status {answer.status_code}{hint}.")
         try:
             scores = answer.json()["scores"]
@@ -170,20 +170,16 @@ class _Pace:
         time.sleep(max(0.0, mine - now))
 
 
-def _headers(options: ModelOptions) -> dict[str, str]:
+def _headers(url: str, options: ModelOptions) -> dict[str, str]:
     headers = dict(options.headers)
     for name in headers:
         if name.lower() == "authorization":
             raise OptionError(
-                "a secret does not belong in a file: put it in an environment variable, and that in authorization_env."
+                "a secret does not belong in a file: put it in an environment variable, and grant it with --credential."
             )
-    if options.authorization_env is not None:
-        secret = os.environ.get(options.authorization_env)
-        if not secret:
-            raise OptionError(
-                f"the environment variable {options.authorization_env!r} is empty; set it to the Authorization header."
-            )
-        headers["Authorization"] = secret
+    secret = secret_for(url, options)
+    if secret is not None:
+        headers[options.credential_header] = secret
     return headers
 
 

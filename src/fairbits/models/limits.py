@@ -40,7 +40,7 @@ def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
         with zipfile.ZipFile(path) as file:
             entries = file.infolist()
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the model {str(path)!r} is no readable archive: {reason(error)}") from None
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
     if len(entries) > _MAX_ENTRIES:
         raise ModelError(f"the model {str(path)!r} has {len(entries):,} entries; at most {_MAX_ENTRIES:,} can be read.")
     total = sum(entry.file_size for entry in entries)
@@ -81,9 +81,10 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
                 total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
                 kinds[entry.filename.removesuffix(".npy")] = kind
     except ModelError as error:
-        raise ModelError(f"the model {str(path)!r} cannot be used: {error}; save it again.") from None
+        what = f"the model {str(path)!r} is not a readable {path.suffix} file"
+        raise ModelError(f"{what}: {error}; save it again.") from None
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not readable: {reason(error)}") from None
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
     if total > max_model_bytes:
         raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
     return kinds

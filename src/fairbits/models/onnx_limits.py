@@ -54,8 +54,9 @@ _KNOWN = frozenset(_SIZED) | {
     *("Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt"),
     *("Squeeze", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Unique"),
     *("Unsqueeze", "Where", "Xor", "ArrayFeatureExtractor", "Binarizer", "CategoryMapper", "DictVectorizer"),
-    *("FeatureVectorizer", "Imputer", "LabelEncoder", "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder"),
-    *("SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap"),
+    *("FeatureVectorizer", "Imputer", "LabelEncoder", "LinearClassifier", "LinearRegressor", "Normalizer"),
+    *("OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier"),
+    *("TreeEnsembleRegressor", "ZipMap"),
 }  # fmt: skip
 #: Where a value becomes a size: behind these, the rows' values no longer count, only how many there are.
 _SIZES = {"Shape", "Size"}

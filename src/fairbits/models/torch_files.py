@@ -76,7 +76,8 @@ def module_of(path: Path, options: ModelOptions) -> Any:
 def _no_factory(path: Path) -> ModelError:
     return ModelError(
         f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
-        f'it: factory = "package.module:function" under [model], and trust it with --trust-code.'
+        f'it: factory = "package.module:function" under [model], with --trust-code; '
+        f"or add --trust-pickle if it is a whole module and you trust whoever made it."
     )
 
 

@@ -53,9 +53,10 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
         )
         if outcome.error is not None:
             raise outcome.error
-        if outcome.fault and not outcome.told.get("called"):
+        large = outcome.told.get("called") and (outcome.told.get("memory") or outcome.told.get("time"))
+        if outcome.fault and not large:
             raise ModelError(_sentence(source, outcome))
-        # From here on the model has answered once; what a large batch takes only decides how large batches are.
+        # Here the model has answered once; what a large batch takes only decides how large batches are.
         _known[key] = 16 if outcome.fault else _batch(int(outcome.told.get("grown", 0)), memory)
     batch = _known[key]
     return options if batch is None or batch >= options.batch else replace(options, batch=batch)
