@@ -152,6 +152,8 @@ def _between_notes(schema: Schema) -> tuple[str, ...]:
         every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
         if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
             continue
+        if attribute.twin_count > schema.most_twins:
+            continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MOST_SHOWN else [*values[: MOST_SHOWN - 1], "…", values[-1]])
         notes.append(
@@ -193,6 +195,8 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
         _path(table_section, "table", file), delimiter=str(table_section.get("delimiter", ",")), max_rows=max_rows
     )
     target = table_section.get("target")
+    if target is not None and not isinstance(target, str):
+        raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
     _check_described(document, target, data.column_names, file)
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")

@@ -120,6 +120,8 @@ def plain(column: Any) -> Any:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
     if pa.types.is_boolean(column.type) or pa.types.is_large_string(column.type):
         column = column.cast(pa.string())
     return column

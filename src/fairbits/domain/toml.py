@@ -46,8 +46,16 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     attributes = tuple(attribute_of_section(name, fields) for name, fields in described.items())
     if not attributes:
         raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
-    named = tuple(text_of(value) for value in section.get("classes", ())) or tuple(classes)
+    stated = section.get("classes", [])
+    if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
+        raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
+    for key in ("target", "scores"):
+        if not isinstance(section.get(key, ""), str):
+            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    named = tuple(text_of(value) for value in stated) or tuple(classes)
     favourable = section.get("favourable")
+    if isinstance(favourable, list | Mapping):
+        raise SchemaError("[table] favourable is a list or a section; it must be one of the target's values.")
     return Schema(
         attributes,
         target=section.get("target"),

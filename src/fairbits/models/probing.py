@@ -38,7 +38,7 @@ class NotColumnwise(NotNative):
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
     """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to."""
     seen = set(columns)
-    base = np.array([[a.values()[0] for a in schema.attributes]], dtype=np.float64)
+    base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
     start = _run(transform, base, schema)
     parts: list[Part] = []
     owner = np.full(start.shape[1], -1)
