@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench paper docs clean
+.PHONY: fuzz help demo test lint format bench paper docs clean
 
 help:
 	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
 	@echo "make test    set up .venv and run all tests"
+	@echo "make fuzz    odd files over every loader for MINUTES (5), findings in fuzz-findings/"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make format  let ruff rewrite the layout"
 	@echo "make bench   the figures of docs/benchmarks.md, measured here"
@@ -36,6 +37,10 @@ demo: $(VENV)/product
 
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
+
+MINUTES ?= 5
+fuzz: $(VENV)/developer
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 lint: $(VENV)/developer
 	$(BIN)/ruff check .

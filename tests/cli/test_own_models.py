@@ -85,7 +85,7 @@ def test_a_function_of_one_s_own(write) -> None:
     (folder / "my_rule.py").write_text(
         "def decide(frame):\n    return 0.2 + 0.5 * (frame['sex'] == 'Male') * (frame['income'] > 1)\n"
     )
-    done = fairbits_alone("measure", "subject.toml", "--json", cwd=folder)
+    done = fairbits_alone("measure", "subject.toml", "--trust-code", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["k_max"] == 2
 

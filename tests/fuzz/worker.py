@@ -19,7 +19,7 @@ from .mutation import mutated
 from .seeds import CANARY, RUN_FILES, TARGETS, copy_run, load_run_folder, run_file, write_run
 
 SLOW, LARGE = 20.0, 2 << 30
-#: What no sentence may carry to a terminal (issue: the filter of all outside text).
+#: What no sentence may carry to a terminal.
 _RAW = {chr(code) for code in (*range(32), *range(127, 160), 0x202A, 0x202B, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068)}
 
 

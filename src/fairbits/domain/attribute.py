@@ -199,8 +199,8 @@ class Attribute:
             return np.array(self.allowed)
         if self.count > _MAX_VALUES:
             raise SchemaError(
-                f"attribute {self.name!r} has {self.count:,} values from {self.low:g} to {self.upper:g}, too many to list; "
-                f"give it a larger step, or ranges."
+                f"attribute {self.name!r} has {self.count:,} values from {self.low:g} to {self.upper:g}, too many to "
+                f"list; give it a larger step, or ranges."
             )
         return self.low + self.stride * np.arange(self.count, dtype=np.float64)
 

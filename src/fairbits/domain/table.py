@@ -122,6 +122,11 @@ def plain(column: Any) -> Any:
         column = column.dictionary_decode()
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
+    if pa.types.is_temporal(column.type):
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowException:
+            raise TableError(f"a column of {str(column.type)[:60]} holds times that do not exist; mend them.") from None
     if pa.types.is_boolean(column.type) or pa.types.is_large_string(column.type):
         column = column.cast(pa.string())
     return column

@@ -95,9 +95,9 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section that must be a table, empty where it is missing."""
-    section = document.get(name, {})
+    section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
-        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {section!r}.")
+        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")
     return section
 
 

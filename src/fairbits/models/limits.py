@@ -19,6 +19,7 @@ _MAX_ENTRIES = 100_000
 MAX_DESCRIPTION = 32 << 20
 #: Bytes that one number takes while a model is read, whatever its type in the file.
 _NUMBER = 8
+_LAST_POINT = 0x10FFFF
 
 
 def check_file(path: Path, max_model_bytes: int) -> None:
@@ -80,6 +81,8 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
                     raise ModelError(f"its array {entry.filename!r} declares {shape}, more than it holds")
                 total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
                 kinds[entry.filename.removesuffix(".npy")] = kind
+                if kind.kind == "U" and total <= max_model_bytes:
+                    _check_text(file.read(entry)[-count * kind.itemsize :] if count else b"", kind, entry.filename)
     except ModelError as error:
         what = f"the model {str(path)!r} is not a readable {path.suffix} file"
         raise ModelError(f"{what}: {error}; save it again.") from None
@@ -88,6 +91,15 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
     if total > max_model_bytes:
         raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
     return kinds
+
+
+def _check_text(content: bytes, kind: np.dtype[Any], name: str) -> None:
+    """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
+    if not content or not kind.itemsize:
+        return
+    points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
+    if points.max() > _LAST_POINT or ((points >= 0xD800) & (points <= 0xDFFF)).any():
+        raise ModelError(f"its array {name!r} holds text with numbers that are no characters")
 
 
 def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
