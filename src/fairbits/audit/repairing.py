@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
+from fairbits.domain.limits import granted_in
 from fairbits.models import Network
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
 from fairbits.scale import Hands
@@ -41,7 +42,7 @@ def repair(
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
     if attack_budget is not None:
-        subject = subject_of(opened, subject, trust_pickle=options.get("trust_pickle", False))
+        subject = subject_of(opened, subject, **granted_in(options))
         limit = Budget(seconds=seconds_of(attack_budget)) if isinstance(attack_budget, str) else attack_budget
         chosen = {name: options[name] for name in ("seed", "threads") if name in options}
         attack = attacker(opened, subject, limit, hands=hands, **chosen)

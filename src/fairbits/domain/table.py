@@ -200,6 +200,13 @@ def plain(column: Any) -> Any:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
+    if pa.types.is_temporal(column.type):
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowException:
+            raise TableError(f"a column of {str(column.type)[:60]} holds times that do not exist; mend them.") from None
     kinds = (pa.types.is_boolean, pa.types.is_large_string, pa.types.is_string_view)
     if any(kind(column.type) for kind in kinds):
         column = column.cast(pa.string())

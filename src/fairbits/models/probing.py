@@ -44,7 +44,7 @@ def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *,
     as a line would be right to the last digits only.
     """
     seen = set(columns)
-    base = np.array([[a.values()[0] for a in schema.attributes]], dtype=np.float64)
+    base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
     if exact:
         transform = _filled(transform)
     start = _run(transform, base, schema)

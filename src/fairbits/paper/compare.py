@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Evaluator, default_epsilon
@@ -170,13 +171,13 @@ def compare(
     *,
     folder: str | Path | None = None,
     hands: Hands | None = None,
-    trust_pickle: bool = False,
     progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Comparison:
     """Run every strategy as often as the contest says; None means all that the model can serve.
 
     With a folder every finished run is remembered there, and not run again when the comparison is. With many
-    ``hands`` several runs go on at a time, each with the threads of one worker; ``trust_pickle`` lets workers that
+    ``hands`` several runs go on at a time, each with the threads of one worker; ``grants`` let workers that
     have to open the model's file themselves run code while they do.
     """
     arena = Arena(subject, contest)
@@ -185,7 +186,7 @@ def compare(
     if hands is not None and hands.many:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, hands, progress, trust_pickle=trust_pickle)
+            _spread(arena, names, kept, hands, progress, **grants)
             return _compared(arena, names, left_out, kept, folder, None)
     return _compared(arena, names, left_out, cells, folder, progress)
 
@@ -218,7 +219,12 @@ def _compared(
 
 
 def _spread(
-    arena: Arena, names: list[str], cells: Cells, hands: Hands, progress: Progress | None, *, trust_pickle: bool
+    arena: Arena,
+    names: list[str],
+    cells: Cells,
+    hands: Hands,
+    progress: Progress | None,
+    **grants: Unpack[GrantOptions],
 ) -> None:
     """Have the missing runs made by many hands, and keep them."""
     from fairbits.paper.spreading import CellShard, cells_job, make_all
@@ -231,7 +237,7 @@ def _spread(
     ]
     make_all(
         hands,
-        cells_job(arena.contest, hands, arena.subject, trust_pickle=trust_pickle),
+        cells_job(arena.contest, hands, arena.subject, **grants),
         shards,
         lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
         progress,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import inf, log2, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
 from fairbits.data.subject import between_notes
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
@@ -23,12 +24,12 @@ def compute_report(
     run: Run,
     *,
     subject: Subject | None = None,
-    trust_pickle: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject, trust_pickle=trust_pickle)
+    about = subject_of(run, subject, **grants)
     evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:

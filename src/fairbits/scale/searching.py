@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import shard_search
 from fairbits.scale.coordinating import RETRIES, Carried, carry_out
@@ -41,9 +42,9 @@ def search(
     shards: int | None = None,
     resume: bool = False,
     force: bool = False,
-    trust_pickle: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Run:
     """Search with these hands, and give back the run.
 
@@ -68,7 +69,7 @@ def search(
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
     place = place or new_folder(subject.name, settings.strategy)
-    packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
+    packed = Portable.of(subject, **grants) if hands.elsewhere else subject
     writer = (
         ShardedWriter.resume(place, manifest)
         if resume
