@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,8 @@ from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, parts_of, write_run, writing
 
 ROUNDS, BATCHES, ROWS = 60, 4, 25
+#: How often the writer dies; each time it has written at most 19 of the 240 batches more.
+KILLS = 12
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_runs_of_the_old_format_are_refused_in_one_sentence(tmp_path: Path, peop
 
 SEARCH = textwrap.dedent(
     """
-    import os, sys, time
+    import os, random, signal, sys, threading, time
     import numpy as np
     from fairbits import Attribute, Schema
     from tests.store.conftest import figures, writing
@@ -182,7 +183,11 @@ SEARCH = textwrap.dedent(
     schema = Schema((Attribute(name="id", kind="integer", high=10**6),
                      Attribute(name="sex", kind="integer", high=5, protected=True)))
 
-    def search(folder, rounds, batches, rows):
+    def kill():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def search(folder, rounds, batches, rows, last):
+        written = 0
         again = os.path.exists(folder + "/run.json")
         with writing(folder, schema, resume=again, part_rows=90) as writer:
             seen = {int(i) for codes in writer.stored_codes() for i in codes[:, 0]}
@@ -194,7 +199,12 @@ SEARCH = textwrap.dedent(
                     found = figures(np.random.default_rng(number), len(ids))
                     found["evaluation"] = np.array(ids, dtype=np.int64)
                     writer.append(np.column_stack([ids, np.zeros(len(ids))]), found, "random")
-                    time.sleep(0.002)
+                    written += 1
+                    if written == last:  # at any moment of what comes next, but never so late that nothing is left
+                        threading.Timer(random.Random(last).uniform(0, 0.004), kill).start()
+                    if written == last + 10:
+                        kill()
+                    time.sleep(0.0005)
                 writer.checkpoint({"rounds": number + 1})
 
     # Forks, so that the packages are loaded once and every victim starts at once.
@@ -219,23 +229,17 @@ def test_killed_at_any_moment_it_goes_on_and_ends_the_same(tmp_path: Path) -> No
     )
     assert nursery.stdin
     assert nursery.stdout
-    killed = 0
+    statuses = []
     with nursery:
-        for attempt in range(40):
-            nursery.stdin.write(f"({str(folder)!r}, {ROUNDS}, {BATCHES}, {ROWS})\n")
+        for last in [*(chance.randint(1, 9) for _ in range(KILLS)), -100]:
+            nursery.stdin.write(f"({str(folder)!r}, {ROUNDS}, {BATCHES}, {ROWS}, {last})\n")
             nursery.stdin.flush()
-            child = int(nursery.stdout.readline())
-            if attempt < 18:
-                time.sleep(chance.uniform(0.002, 0.06))
-                os.kill(child, signal.SIGKILL)
-            status = int(nursery.stdout.readline())
-            killed += status != 0
+            nursery.stdout.readline()  # which child it is
+            statuses.append(int(nursery.stdout.readline()))
             if (folder / "run.json").exists():
                 _check(folder)
-            if status == 0:
-                break
         nursery.stdin.close()
-    assert killed > 0
+    assert statuses == [signal.SIGKILL] * KILLS + [0]
     run = Run.open(folder)
     assert run.status == "finished"
     found = run.query('SELECT "id" FROM cases ORDER BY "id"')["id"].to_pylist()
@@ -253,3 +257,12 @@ def _check(folder: Path) -> None:
     state = run.tasks[0].state if run.tasks else None
     done = (state or {"rounds": 0})["rounds"]
     assert set(range(done * BATCHES * ROWS)) <= set(ids)
+
+
+def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema: Schema, rng) -> None:
+    with writing(tmp_path, people_schema) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "climb")
+        writer.checkpoint({"rounds": 3})
+    with writing(tmp_path, people_schema, resume=True) as again:
+        assert again.before is not None
+        assert again.before.state == {"rounds": 3}

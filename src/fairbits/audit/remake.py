@@ -6,8 +6,10 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.scale import Hands
 from fairbits.scale.searching import search
@@ -62,10 +64,10 @@ def remake(
     folder: Path,
     *,
     subject: Subject | None = None,
-    trust_pickle: bool = False,
     hands: Hands | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Run:
     """Make a run again in another folder, as the command on its page does.
 
@@ -75,36 +77,34 @@ def remake(
         The run, ended or not.
     folder : Path
         Where the second one goes.
-    subject, trust_pickle
+    subject, **grants
         As of :func:`fairbits.store.subject_of`.
     hands : Hands, optional
         Who does it: the cases are the same whoever does.
     watch, stop
         As of :func:`fairbits.search.search_subject`.
     """
-    about = subject_of(run, subject, trust_pickle=trust_pickle)
+    about = subject_of(run, subject, **grants)
     settings, tasks = settings_again(run)
     if settings.budget.ends is not None and not any(settings.budget.ends):
         raise OptionError(
             f"the run in {str(run.folder)!r} ended before anybody was asked; there is nothing to compare."
         )
-    return search(about, settings, folder, hands=hands, shards=tasks, watch=watch, stop=stop)
+    return search(about, settings, folder, hands=hands, shards=tasks, watch=watch, stop=stop, **grants)
 
 
 def check(
     run: Run,
     *,
     subject: Subject | None = None,
-    trust_pickle: bool = False,
     hands: Hands | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Comparison:
     """Make a run again in a folder that is removed afterwards, and compare what both found."""
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
-        again = remake(
-            run, Path(place) / "again", subject=subject, trust_pickle=trust_pickle, hands=hands, watch=watch, stop=stop
-        )
+        again = remake(run, Path(place) / "again", subject=subject, hands=hands, watch=watch, stop=stop, **grants)
         return compare(run, again)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
 
 
+@granting
 def report(
     run: RunPlace,
     out: Annotated[
@@ -22,12 +26,13 @@ def report(
     ] = False,
     threads: Threads = 0,
     workers: Workers = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Write report.html, report.md and summary.json from whatever the run has: search, debug, repair."""
     if check:
-        _check(run, threads, workers, trust_pickle=trust_pickle, as_json=as_json)
+        _check(run, threads, workers, as_json=as_json, grants=grants)
         return
     from fairbits.cli.progress import progress_bar
     from fairbits.report import compute_report, summary_of, write_report
@@ -35,32 +40,32 @@ def report(
 
     opened = Run.open(run)
     with progress_bar("measuring") as progress:
-        data = compute_report(opened, trust_pickle=trust_pickle, threads=threads_of(threads), progress=progress)
+        data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
     if as_json:
-        print(json.dumps({"report": str(page), "summary": summary_of(data)}, indent=2, ensure_ascii=False))
+        print_json({"report": str(page), "summary": summary_of(data)})
     else:
         print(page)
 
 
-def _check(run: Path, threads: int, workers: int | None, *, trust_pickle: bool, as_json: bool) -> None:
+def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grants: GrantOptions) -> None:
     """Make the run again, say whether it came out the same, and with what it was made."""
     from dataclasses import asdict
 
     from fairbits.audit.remake import check, settings_again
-    from fairbits.cli.search import gentle_stop
     from fairbits.cli.search_text import live
+    from fairbits.cli.signals import gentle_stop
     from fairbits.store import Run
 
     opened = Run.open(run)
     hands = hands_of(workers, None, threads)
     with live(settings_again(opened)[0], shown=not as_json) as watch, gentle_stop() as stop:
-        found = check(opened, trust_pickle=trust_pickle, hands=hands, watch=watch, stop=stop)
+        found = check(opened, **grants, hands=hands, watch=watch, stop=stop)
         stopped = stop()
     if stopped:
         raise typer.Exit(130)
     if as_json:
-        print(json.dumps({"run": str(opened.folder), **asdict(found)}, indent=2, ensure_ascii=False))
+        print_json({"run": str(opened.folder), **asdict(found)})
     elif found.equal:
         print(f"The same again: {len(opened):,} cases, content {found.before}.")
     else:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -22,16 +19,19 @@ from fairbits.cli.options import (
     SubjectOrRun,
     Threads,
     Top,
-    TrustPickle,
     Workers,
+    granting,
     hands_of,
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
+    from fairbits.domain.limits import GrantOptions
     from fairbits.search import Budget, Settings
 
 #: Typer reads annotations at run time, and not in the newer spelling.
@@ -42,6 +42,7 @@ _Text = Optional[str]  # noqa: UP045
 DEFAULT_BUDGET = "60s"
 
 
+@granting
 def search(
     subject: SubjectOrRun = None,
     strategy: Annotated[
@@ -84,8 +85,9 @@ def search(
         _Number, typer.Option(help="Ask the model about so many people at a time.", show_default="by its speed")
     ] = None,
     top: Top = 10,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
     exact = _exact(on_data, exhaustive, strategy)
@@ -101,7 +103,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -114,35 +116,18 @@ def search(
             shards=shards,
             resume=resume is not None,
             force=force,
-            trust_pickle=trust_pickle,
+            **grants,
             watch=watch,
             stop=stop,
         )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
     if as_json:
-        print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
         show(run, top, (*loaded.notes, *summary.get("notes", ())))
     if stopped:
         raise typer.Exit(130)
-
-
-@contextmanager
-def gentle_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks the search to end after the batch that it is at; a second one ends the program."""
-    asked = False
-
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
@@ -157,13 +142,13 @@ def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int |
 def _options(texts: list[str] | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in texts or []:
-        name, mark, value = text.partition("=")
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER or NAME=WORD, e.g. local_moves=200 or mode=semi.")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name] = json.loads(value)
         except json.JSONDecodeError:
-            options[name.strip()] = value.strip()  # a word, which needs no quotes
-        if not mark or not value.strip() or isinstance(options[name.strip()], list | dict):
-            raise OptionError(f"--option {text!r} is not NAME=VALUE, e.g. local_moves=200 or feedback=binary.")
+            options[name] = value  # a word
     return options
 
 
@@ -183,7 +168,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
-    trust_pickle: bool,
+    grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run as it was started."""
     from fairbits.data import load_subject
@@ -196,7 +181,7 @@ def _settings(
     source = subject or (kept or {}).get("source")
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-    loaded = load_subject(source, trust_pickle=trust_pickle)
+    loaded = load_subject(source, **grants)
     from fairbits.search import Settings
     from fairbits.search.resume import kept_settings
 

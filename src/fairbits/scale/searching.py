@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.scale.coordinating import RETRIES, carry_out
 from fairbits.scale.hands import Hands, open_executor
 from fairbits.scale.job import Job, Signals
@@ -28,9 +29,9 @@ def search(
     shards: int | None = None,
     resume: bool = False,
     force: bool = False,
-    trust_pickle: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Run:
     """Search by whomever was asked for, and give back the run.
 
@@ -44,12 +45,12 @@ def search(
         The workers; this process by default.
     shards : int, optional
         Into how many tasks the search is cut.
-    trust_pickle : bool
-        Whether workers may open model files that run code.
+    **grants
+        What workers may do when they open the subject, such as ``trust_pickle``.
     """
     chosen = None
     if hands is not None and hands.many:
-        packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
+        packed = Portable.of(subject, **grants) if hands.elsewhere else subject
         chosen = Workers(hands, packed)
     threads = settings.threads if hands is None else hands.each
     return search_subject(

@@ -25,13 +25,14 @@ from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
-from fairbits.search.registry import DEFAULT, make_strategy
+from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
 from fairbits.search.resume import begin_again, is_open, kept_plan, notes_on
 from fairbits.search.seen import Seen, keys_of
-from fairbits.search.strategy import Strategy
+from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import Totals, add_tally, summarise
 from fairbits.search.tasks import Plan, Task
 from fairbits.store import Run, RunWriter, TaskRecord, TaskWriter
+from fairbits.store import folder as places
 from fairbits.store.doubles import find_doubles, keep_doubles
 from fairbits.store.places import is_local, new_folder, place_of
 from fairbits.store.records import Layout
@@ -41,6 +42,8 @@ Watch = Callable[[Tally, float], None]
 
 #: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
+#: Seconds between two looks whether the run is still there.
+LOOK_EVERY = 0.5
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
 LATE, LATE_SECONDS, BATCHES = 0.05, 1.0, 8
 #: People in the largest batch that strategies ask about, about: a model that is quick enough for it needs no cutting.
@@ -231,6 +234,7 @@ def search_subject(
     if before is not None:
         plan, buckets = kept_plan(before, plan, tasks), before.buckets
         settings = replace(settings, batch=before.manifest.get("batch"))
+    settings, strategy = fitted(settings, problem, plan.task(0).budget, before)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | runner.manifest()
     manifest |= {"shards": plan.count, "buckets": buckets, "threads": runner.threads}
     place = place or new_folder(subject.name, settings.strategy)
@@ -246,6 +250,33 @@ def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     return problem, make_strategy(settings.strategy, settings.options, problem)
+
+
+def fitted(
+    settings: Settings, problem: Problem, budget: Budget, before: Run | None = None
+) -> tuple[Settings, Strategy]:
+    """Settings with the options that the strategy fits to a budget, and the strategy that they make.
+
+    Parameters
+    ----------
+    settings
+        As asked for; options that are given stay as they are.
+    problem
+        What is searched.
+    budget
+        Of one task: the whole search, or a part of it.
+    before
+        The run that goes on, if one does: it keeps the options that it began with.
+    """
+    kind, given = STRATEGIES.get(settings.strategy), settings.options
+    if kind is None:  # an enumeration has nothing to fit
+        return settings, make_strategy(settings.strategy, given, problem)
+    if before is not None:
+        kept = before.manifest["options"] if before.manifest["strategy"] == settings.strategy else {}
+        given = {**{name: kept[name] for name in kept if name in kind.fits}, **given}
+    m, native = problem.evaluator.m, problem.evaluator.native
+    options = kind.fitted(given, people=people_in(budget, m=m, native=native), m=m)
+    return replace(settings, options=options), make_strategy(settings.strategy, options, problem)
 
 
 def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
@@ -412,6 +443,7 @@ class _Search:
                 add_tally(self.tally, tally_of(record))
         self.used = float(writer.facts.get("seconds") or 0.0)
         self.begin = self.written = clock()
+        self.looked = time.monotonic()
         self.slots = 1
         self.started = False
         self.notes: list[str] = []
@@ -496,12 +528,20 @@ class _Search:
         add_tally(self.tally, tally_of(record))
         self.writer.note(done=self._ended, seconds=self.elapsed)
 
+    def _look(self) -> None:
+        """Notice within seconds that the folder is gone: workers would try again and again."""
+        if time.monotonic() - self.looked >= LOOK_EVERY:
+            self.looked = time.monotonic()
+            places.check_present(self.writer.folder)
+
     def _fault(self, number: int, attempt: int, kind: str, words: str) -> None:
+        places.check_present(self.writer.folder)  # no further try could mend that
         self.writer.note({"shard": number, "attempt": attempt, "kind": kind, "what": words})
         self._write()
 
     def _progress(self, tally: Tally) -> None:
         """Of the task that is being done in this process."""
+        self._look()
         if self.watch is not None:
             shown = replace(self.tally)
             add_tally(shown, tally)
@@ -510,6 +550,7 @@ class _Search:
             self._write()
 
     def _tick(self) -> None:
+        self._look()
         if self.watch is not None:
             self.watch(self._with_goal(self.tally), self.elapsed)
         if self.clock() - self.written >= WRITE_EVERY:

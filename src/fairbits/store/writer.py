@@ -7,7 +7,6 @@ besides (its distance to real people, say) is worked out in that thread too, man
 from __future__ import annotations
 
 import errno
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +66,7 @@ class RunWriter:
         How far every task is, as far as this process knows.
     """
 
-    def __init__(self, folder: Path, record: dict[str, Any], handle: int | None, *, new: bool):
+    def __init__(self, folder: Path, record: dict[str, Any], handle: places.Lock | None, *, new: bool):
         self.folder, self.new = folder, new
         self.schema = manifests.schema_of(record)
         self.records: dict[int, TaskRecord] = {}
@@ -174,7 +173,7 @@ class RunWriter:
     def close(self) -> None:
         """Let other writers in."""
         if self._handle is not None:
-            os.close(self._handle)
+            self._handle.release()
             self._handle = None
 
 
@@ -392,6 +391,10 @@ class TaskWriter:
             raise self._failure(error) from error
 
     def _failure(self, error: BaseException) -> FairbitsError:
+        try:
+            places.check_present(self.folder)
+        except FairbitsError as gone:
+            return gone
         safe = f"{self.record.rows:,} cases are safe" if self.record.rows else "no case had been written yet"
         if isinstance(error, OSError) and error.errno in _FULL:
             what, remedy = f"no space left for the run in {str(self.folder)!r}", "free space"
