@@ -29,6 +29,8 @@ from fairbits.store.records import BUCKET, Layout
 NAME = "doubles.parquet"
 #: Memory of all readers together.
 MEMORY_MB = 1024
+#: Rows that a reader looks at together, about.
+GROUP_ROWS = 2_000_000
 _PARTS = b"fairbits:parts"
 
 Numbers = npt.NDArray[np.int64]
@@ -56,9 +58,11 @@ def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers
     if not parts:
         return np.empty(0, np.int64)
     readers = min(readers or os.cpu_count() or 1, buckets)
+    # Small buckets are looked at together: opening every part once more costs more than a larger table.
+    together = max(1, int(GROUP_ROWS * buckets / max(1, sum(part.rows for part in parts))))
     shares = [range(first, buckets, readers) for first in range(readers)]
     with ThreadPoolExecutor(readers) as pool:
-        found = list(pool.map(lambda share: _in_buckets(parts, layout, share, MEMORY_MB // readers), shares))
+        found = list(pool.map(lambda share: _in_buckets(parts, layout, share, together, MEMORY_MB // readers), shares))
     return np.sort(np.concatenate(found))
 
 
@@ -88,7 +92,7 @@ def _digest(parts: Sequence[Part]) -> bytes:
     return hashlib.sha256("\n".join(sorted(part.path.name for part in parts)).encode()).hexdigest().encode()
 
 
-def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, memory: int) -> Numbers:
+def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together: int, memory: int) -> Numbers:
     with duckdb.connect(":memory:", config={"threads": 1, "python_enable_replacements": "false"}) as connection:
         connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
         connection.execute("SET preserve_insertion_order = false")
@@ -99,15 +103,16 @@ def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, memory: i
             from fairbits.store.questions import elsewhere
 
             connection.register("written", elsewhere(list(parts), layout))
-        found = [connection.execute(_question(layout, bucket)).fetchnumpy()["evaluation"] for bucket in buckets]
+        groups = [buckets[first : first + together] for first in range(0, len(buckets), together)]
+        found = [connection.execute(_question(layout, group)).fetchnumpy()["evaluation"] for group in groups]
     return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
 
 
-def _question(layout: Layout, bucket: int) -> str:
+def _question(layout: Layout, buckets: range) -> str:
     """Most people are found once: their hashes tell so in little memory, and only the others are compared in full."""
-    person = ", ".join(map(_name, layout.names))
+    person, listed = ", ".join(map(_name, layout.names)), ", ".join(map(str, buckets))
     return f"""
-        WITH mine AS MATERIALIZED (SELECT {person}, evaluation FROM written WHERE {_name(BUCKET)} = {bucket}),
+        WITH mine AS MATERIALIZED (SELECT {person}, evaluation FROM written WHERE {_name(BUCKET)} IN ({listed})),
         often AS (SELECT hash({person}) AS h FROM mine GROUP BY h HAVING count(*) > 1),
         maybe AS (SELECT {person}, evaluation FROM mine SEMI JOIN often ON hash({person}) = often.h)
         SELECT evaluation FROM (SELECT evaluation, min(evaluation) OVER (PARTITION BY {person}) AS first FROM maybe)
