@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from fairbits.data import Subject
 from fairbits.domain.words import quality
 from fairbits.errors import OptionError, choose_from
+from fairbits.measure.decisions import decided
 from fairbits.models import Network
 from fairbits.repair.blinding import WARNING
 from fairbits.repair.evidence import Half, Halves, split
@@ -180,8 +181,9 @@ def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigure
     """Selection and odds of groups; a regression selects nobody."""
     if network.head == "linear":
         return ()
-    favoured = network.labels(subject.encoding.encode(half.rows)) == network.favourable
-    return group_figures(subject.schema, half.rows, favoured, half.labels == network.favourable)
+    own = subject.schema.favourable_index
+    favoured = decided(network, subject.encoding.encode(half.rows), subject.schema) == own
+    return group_figures(subject.schema, half.rows, favoured, half.labels == own)
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:
