@@ -29,7 +29,9 @@ class Audit:
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
     or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
-    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True`` or
+    ``score_of="approved"``, the class that a single output speaks of. Where there are labels, a model that decides
+    against them is refused, unless ``as_is``.
     """
 
     def __init__(
@@ -40,18 +42,36 @@ class Audit:
         *,
         encoding: Encoding | None = None,
         name: str = "subject",
+        as_is: bool = False,
         **options: Any,
     ):
         chosen = ModelOptions.of(options)
         loaded = read_model(model, schema, chosen)
         people = _table(table, schema)
-        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        self.subject = subject.checked(as_is=as_is)
 
     @classmethod
-    def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
-        """An audit of a built-in subject or a ``subject.toml``."""
+    def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False, as_is: bool = False) -> Audit:
+        """An audit of a built-in subject or a ``subject.toml``.
+
+        Parameters
+        ----------
+        subject
+            The name of a built-in subject, a file, or a loaded subject.
+        trust_pickle
+            Let the model's file run code when it is opened.
+        as_is
+            Accept a model that decides against the labels of its table.
+
+        Raises
+        ------
+        ModelError
+            If the model decides against the labels and ``as_is`` is not given.
+        """
         audit = cls.__new__(cls)
-        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, trust_pickle=trust_pickle)
+        loaded = subject if isinstance(subject, Subject) else load_subject(subject, trust_pickle=trust_pickle)
+        audit.subject = loaded.checked(as_is=as_is)
         return audit
 
     def measure(

@@ -33,6 +33,7 @@ class Ship:
 class _Terms:
     wishes: Wishes
     trust_pickle: bool
+    as_is: bool = False
 
 
 def find_ships(folder: Path, out: Path) -> list[Ship]:
@@ -64,6 +65,7 @@ def audit_fleet(
     out: Path,
     *,
     trust_pickle: bool = False,
+    as_is: bool = False,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> tuple[Fleet, Path]:
@@ -83,7 +85,7 @@ def audit_fleet(
 
     if progress is not None:
         progress(0, len(ships), None)
-    with open_executor(hands, Job(_prepare, _perform, _Terms(each, trust_pickle)), stop=stop) as executor:
+    with open_executor(hands, Job(_prepare, _perform, _Terms(each, trust_pickle, as_is)), stop=stop) as executor:
         carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
     for number, ship in enumerate(ships):
         if number not in found:
@@ -100,7 +102,7 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> Audited:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(ship.folder)
     try:
-        subject = load_subject(ship.source, trust_pickle=terms.trust_pickle)
+        subject = load_subject(ship.source, trust_pickle=terms.trust_pickle).checked(as_is=terms.as_is)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.wishes, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:

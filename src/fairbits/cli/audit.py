@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
@@ -50,11 +51,12 @@ def audit(
     workers: Workers = None,
     ray: Ray = None,
     trust_pickle: TrustPickle = False,
+    as_is: AsIs = False,
     as_json: Json = False,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
-    loaded = chosen.subject(trust_pickle=trust_pickle)
+    loaded = chosen.subject(trust_pickle=trust_pickle, as_is=as_is)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
     from fairbits.report import summary_of
@@ -97,7 +99,7 @@ class _Chosen:
                     f"leave it out, or start a new run."
                 )
 
-    def subject(self, *, trust_pickle: bool) -> Subject:
+    def subject(self, *, trust_pickle: bool, as_is: bool) -> Subject:
         from fairbits.data import load_subject
 
         source = self.source or self.kept.get("source")
@@ -105,7 +107,8 @@ class _Chosen:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
         loaded = load_subject(source, trust_pickle=trust_pickle)
         names = self.protected or self.kept.get("protected")
-        return loaded if names is None else loaded.with_protected(names)
+        loaded = loaded if names is None else loaded.with_protected(names)
+        return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
 
     def settings(self) -> dict[str, Any]:
         chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}

@@ -52,7 +52,9 @@ def debug(
     if as_json:
         from fairbits.store.files import plain
 
-        print(json.dumps({"run": str(opened.folder), **plain(found.summary())}, indent=2, ensure_ascii=False))
+        figures = {"quality": opened.manifest.get("quality")}
+        whole = {"run": str(opened.folder), **figures, **plain(found.summary())}
+        print(json.dumps(whole, indent=2, ensure_ascii=False))
         return
     from fairbits.cli.debug_text import show
 

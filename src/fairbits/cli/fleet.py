@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     PartitionName,
@@ -43,6 +44,7 @@ def fleet(
     partition: PartitionName = "constrained",
     threads: Threads = 0,
     trust_pickle: TrustPickle = False,
+    as_is: AsIs = False,
     as_json: Json = False,
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
@@ -59,6 +61,7 @@ def fleet(
             wishes,
             out or new_folder("fleet"),
             trust_pickle=trust_pickle,
+            as_is=as_is,
             progress=None if as_json else _say,
             stop=stop,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     PartitionName,
@@ -35,6 +36,7 @@ def measure(
     top: Top = 10,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
     trust_pickle: TrustPickle = False,
+    as_is: AsIs = False,
     as_json: Json = False,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
@@ -46,16 +48,17 @@ def measure(
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
 
+    audit = Audit.of(loaded, as_is=as_is)
     with progress_bar("measuring") as progress:
-        found = Audit.of(loaded).measure(
+        found = audit.measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
         )
     if as_json:
-        print(json.dumps(report(loaded, found, top), indent=2, ensure_ascii=False))
+        print(json.dumps(report(audit.subject, found, top), indent=2, ensure_ascii=False))
     else:
         from fairbits.cli.measure_text import show
 
-        show(loaded, found, top)
+        show(audit.subject, found, top)
 
 
 def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
@@ -64,6 +67,7 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "subject": subject.name,
         "fingerprint": subject.fingerprint(),
         **found.summary(),
+        **({} if subject.quality is None else subject.quality.figures()),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],

@@ -67,6 +67,7 @@ Ray = Annotated[
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
 ]
+AsIs = Annotated[bool, typer.Option("--as-is", help="Go on with a model that decides against the labels of its table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 

@@ -36,6 +36,7 @@ def repair(
     from fairbits.audit.repairing import repair as repair_run
     from fairbits.cli.repair_text import show, watching
     from fairbits.repair.writing import document
+    from fairbits.store import Run
 
     with watching(shown=not as_json) as watch:
         result = repair_run(
@@ -50,10 +51,11 @@ def repair(
             hands=hands_of(workers, ray, threads),
             watch=watch,
         )
+    quality = Run.open(run).manifest.get("quality")
     if as_json:
-        print(json.dumps({"run": str(run), **document(result)}, indent=2, ensure_ascii=False))
+        print(json.dumps({"run": str(run), "quality": quality, **document(result)}, indent=2, ensure_ascii=False))
     else:
-        show(result)
+        show(result, quality)
 
 
 def _attack_budget(text: str) -> Budget | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
@@ -77,6 +78,7 @@ def search(
     ] = None,
     top: Top = 10,
     trust_pickle: TrustPickle = False,
+    as_is: AsIs = False,
     as_json: Json = False,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
@@ -92,7 +94,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle, as_is)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -164,6 +166,7 @@ def _settings(
     limits: dict[str, Any],
     threads: int | None,
     trust_pickle: bool,
+    as_is: bool,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
     from fairbits.data import load_subject
@@ -181,6 +184,7 @@ def _settings(
     names = chosen.pop("protected")
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.checked(as_is=as_is or bool(kept.get("as_is")))
     from fairbits.search import Settings
 
     wanted = {name: value for name, value in chosen.items() if value is not None}

@@ -16,8 +16,8 @@ from fairbits.domain.attribute import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, hold
-from fairbits.measure.decisions import decided
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+from fairbits.subject.decisions import decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05

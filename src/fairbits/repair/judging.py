@@ -14,11 +14,11 @@ from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.measure.decisions import decided
 from fairbits.measure.variance import variance_explained
 from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
+from fairbits.subject.decisions import decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
@@ -76,7 +76,7 @@ def balanced_accuracy_of(
     network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
     """The mean over the classes of the share decided right."""
-    right = decided(network, inputs, schema) == labels
+    right = np.asarray(decided(network, inputs, schema) == labels)
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 

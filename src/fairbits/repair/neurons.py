@@ -93,9 +93,7 @@ class Bench:
         ]
         return found.k_mean, self._standing(np.array(recalls))
 
-    def _accuracy_of(
-        self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]
-    ) -> float:
+    def _accuracy_of(self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
         return accuracy_of(network, inputs, labels, self.setting.subject.schema)
 
     def _recalls_of(self, network: Network) -> Doubles:

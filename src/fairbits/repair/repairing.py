@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from fairbits.data import Subject
 from fairbits.domain.words import quality
 from fairbits.errors import OptionError, choose_from
-from fairbits.measure.decisions import decided
 from fairbits.models import Network
 from fairbits.repair.blinding import WARNING
 from fairbits.repair.evidence import Half, Halves, split
@@ -26,6 +25,7 @@ from fairbits.repair.subject import network_of
 from fairbits.repair.writing import write
 from fairbits.store import Run, subject_of
 from fairbits.store.folder import check_writable
+from fairbits.subject.decisions import decided
 
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
@@ -182,7 +182,7 @@ def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigure
     if network.head == "linear":
         return ()
     own = subject.schema.favourable_index
-    favoured = decided(network, subject.encoding.encode(half.rows), subject.schema) == own
+    favoured = np.asarray(decided(network, subject.encoding.encode(half.rows), subject.schema) == own)
     return group_figures(subject.schema, half.rows, favoured, half.labels == own)
 
 

@@ -16,12 +16,12 @@ from scipy import special
 from fairbits.domain.attribute import Codes
 from fairbits.domain.decision import DEFAULT_THRESHOLD, DecisionRule
 from fairbits.measure import Evaluator
-from fairbits.measure.decisions import decided
 from fairbits.models import Network
 from fairbits.models.fitting import Fitting, refit
 from fairbits.repair.blinding import protected_inputs
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judging import Setting
+from fairbits.subject.decisions import decided
 
 #: Found cases added for every row of the table: more would teach the network its own opinions.
 CASES_PER_ROW = 0.5
@@ -116,7 +116,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
         if network.head == "linear":
             found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue
-        labels = np.where(there, np.reshape(decided(network, inputs, evaluator.schema), (-1, m)), -1)
+        labels = np.where(there, np.asarray(decided(network, inputs, evaluator.schema)).reshape(-1, m), -1)
         votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
         found[rows] = votes.argmax(axis=1)
     return found
