@@ -139,7 +139,7 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else Loaded(model)
     options = options or ModelOptions()
     schema, told = told_by_model(schema, loaded)
-    named = names_decide(schema, loaded.classes)
+    named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:

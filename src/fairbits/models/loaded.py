@@ -15,12 +15,16 @@ from fairbits.models.protocols import Model
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them."""
+    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them.
+
+    ``named`` says that an adapter has gone by the model's own names already, so that nobody had to guess.
+    """
 
     model: Model
     encoding: Encoding | None = None
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    named: bool = False
 
 
 def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:

@@ -13,7 +13,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.domain.decoding import table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, with_classes
-from fairbits.models.direction import favourable_output, order_note, output_order, with_own_classes
+from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
 from fairbits.models.loaded import Loaded
 from fairbits.models.onnx_graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
 from fairbits.models.options import ModelOptions
@@ -125,7 +125,8 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
     )
     notes = order_note(schema, graph.classes, options, single=None)
     own = told if schema.classes else None
-    return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes)
+    named = names_decide(schema, graph.classes)
+    return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
 
 
 def _said(error: Exception) -> str:

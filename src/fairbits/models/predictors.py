@@ -18,7 +18,14 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, reason, with_classes
-from fairbits.models.direction import favourable_output, is_reversed, order_note, output_order, with_own_classes
+from fairbits.models.direction import (
+    favourable_output,
+    is_reversed,
+    names_decide,
+    order_note,
+    output_order,
+    with_own_classes,
+)
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import InputFormat, ModelOptions
 
@@ -58,7 +65,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     told = classes if own and schema.classes else None
     single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
     notes = order_note(schema, classes, options, single=single)
-    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes)
+    named = names_decide(schema, classes)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes, named)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
