@@ -53,6 +53,7 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "workers",
         "ray",
         "trust_pickle",
+        "as_is",
         "as_json",
     ]
     assert [parameter.name for parameter in parameters("search")] == [
@@ -79,5 +80,6 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "shards",
         "top",
         "trust_pickle",
+        "as_is",
         "as_json",
     ]

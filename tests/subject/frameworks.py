@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,7 +101,9 @@ def keras_model(kind: str) -> Callable[[Truth, str, Path], Any]:
         weights, bias = dense(truth, positive) if kind == "sigmoid" else two(truth, positive)
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(weights.shape[1], activation=kind)])
         model.layers[-1].set_weights([weights.astype(np.float32), bias.astype(np.float32)])
-        model.save(folder / "model.keras")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Keras and NumPy have yet to agree on __array__
+            model.save(folder / "model.keras")
         return folder / "model.keras"
 
     return make

@@ -16,6 +16,9 @@ from fairbits.errors import ModelError, SchemaError
 
 from .frameworks import MAKERS, ROWS, Truth
 
+#: Keras on PyTorch and NumPy have yet to agree on how arrays are copied.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
 #: By name the favourable word comes first, or last, or is a number.
 TRUTHS = [Truth("approved", "denied"), Truth("yes", "no"), Truth("1", "0"), Truth("0", "1")]
 EVERY = [(kind, truth, trained) for kind in MAKERS for truth in TRUTHS for trained in ("favourable", "other")]
@@ -66,6 +69,9 @@ def test_the_favoured_group_is_right_or_the_model_is_refused(
         return
     assert re.search(r"its AUC for '\w+' is 0\.[012]\d\d \(95 % interval 0\.\d+ to 0\.[0123]\d+\)", said)
     assert "--as-is" in said
+    if "it names its classes itself" in said:  # it calls "0" what the table calls "1": nobody can know
+        assert (truth.favourable in "01", kind.split(",", maxsplit=1)[0]) in {(True, "scikit-learn"), (True, "ONNX")}
+        return
     # The sentence cures it: either word of it.
     named = re.search(r"in Python score_of='(\w+)'", said)
     ordered = re.search(r'classes = \["(\w+)", "(\w+)"\] under \[table\]', said)

@@ -73,9 +73,7 @@ class Schema:
         if stated is None:
             return
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 < stated < 1:
-            raise SchemaError(
-                f"the threshold is {stated!r}; it must be a probability larger than 0 and smaller than 1."
-            )
+            raise SchemaError(f"the threshold is {stated!r}; it must be a number between 0 and 1, e.g. 0.5.")
         if not self.classes:
             raise SchemaError(f"the threshold is {stated:g}, but a regression decides nothing; leave it out.")
         if len(self.classes) > 2:
