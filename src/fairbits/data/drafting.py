@@ -147,13 +147,13 @@ def write_draft(
     trial = out.with_name(f".{out.stem}.{os.getpid()}.toml")
 
     def loaded(one: Draft) -> Subject:
-        trial.write_text(draft_text(one, out.parent), encoding="utf-8")
+        trial.write_text(draft_text(one, out), encoding="utf-8")
         subject = load_subject(trial, trust_pickle=trust_pickle)
         return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
 
     try:
         found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
-        trial.write_text(draft_text(found.draft, out.parent), encoding="utf-8")
+        trial.write_text(draft_text(found.draft, out), encoding="utf-8")
         trial.replace(out)
     except OSError as error:
         raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None
@@ -225,11 +225,12 @@ def _quality(subject: Subject) -> Quality:
     return subject.quality
 
 
-def draft_text(draft: Draft, folder: Path) -> str:
-    """The commented file."""
+def draft_text(draft: Draft, out: Path) -> str:
+    """The commented file, as it will stand at ``out``."""
+    folder = out.parent
     document = tomlkit.document()
     document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))
-    document.add(tomlkit.comment("  fairbits measure subject.toml"))
+    document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
     for line in _RULES:
