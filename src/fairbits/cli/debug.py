@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
 from fairbits.cli.output import print_json
 
+if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
 
+
+@granting
 def debug(
     run: RunPlace,
     all_layers: Annotated[bool, typer.Option("--all-layers", help="Neurons of all hidden layers.")] = False,
@@ -26,8 +30,9 @@ def debug(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Which layer, which neurons and which attributes the bits come from, and whether the data or the training."""
     from fairbits.debug import debug_run
@@ -45,7 +50,7 @@ def debug(
             retrain=retrain,
             seed=seed,
             threads=count,
-            trust_pickle=trust_pickle,
+            **grants,
             stage=stage,
             try_out=try_out_by(hands_of(workers, ray, threads)),
         )

@@ -15,8 +15,8 @@ from fairbits.cli.options import (
     Ray,
     Skip,
     Threads,
-    TrustPickle,
     Workers,
+    granting,
     stages_of,
     threads_of,
 )
@@ -24,6 +24,7 @@ from fairbits.cli.output import print_json
 from fairbits.cli.signals import gentle_stop
 
 if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
     from fairbits.report.fleet import Audited, Fleet
 
 #: Typer reads annotations at run time, and not in the newer spelling.
@@ -31,6 +32,7 @@ _Text = Optional[str]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 
 
+@granting
 def fleet(
     folder: Annotated[Path, typer.Argument(help="A folder with subject.toml files, in it or below.")],
     workers: Workers = None,
@@ -42,8 +44,9 @@ def fleet(
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
     from fairbits.audit.auditing import Wishes
@@ -58,7 +61,7 @@ def fleet(
             folder,
             wishes,
             out or new_folder("fleet"),
-            trust_pickle=trust_pickle,
+            **grants,
             progress=None if as_json else _say,
             stop=stop,
         )

@@ -61,7 +61,7 @@ def overview(schema: Schema, out: Path, subject: Subject | None) -> dict[str, An
 
 
 def _sizes(schema: Schema) -> str:
-    return " × ".join(f"{a.name} {len(a.twin_values())}" for a in schema.attributes if a.protected)
+    return " × ".join(f"{a.name} {a.twin_count}" for a in schema.attributes if a.protected)
 
 
 def _values(attribute: Attribute, *, most: int = 4) -> str:

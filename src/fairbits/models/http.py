@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import threading
 import time
 import zlib
@@ -33,6 +32,7 @@ from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.blackbox import reason
+from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.protocols import Array
@@ -55,7 +55,7 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    return Loaded(Endpoint(url, decoder, options), decoder.encoding)
+    return Loaded(Endpoint(url, decoder, options), decoder.encoding, notes=secret_note(url, options))
 
 
 class Endpoint:
@@ -76,7 +76,7 @@ class Endpoint:
         self._pace = _Pace(options.rate)
         limits = httpx.Limits(max_connections=options.concurrency)
         # Unpacking is counted here, byte by byte; httpx would unpack a whole piece, whatever becomes of it.
-        headers = {"Accept-Encoding": "identity"} | _headers(options)
+        headers = {"Accept-Encoding": "identity"} | _headers(url, options)
         try:
             httpx.URL(url)
             self._client = httpx.AsyncClient(timeout=options.timeout, headers=headers, limits=limits)
@@ -218,7 +218,7 @@ class Endpoint:
                 f"itself."
             )
         if status != 200:
-            hint = "; check authorization_env" if status in (401, 403) else ""
+            hint = "; check --credential" if status in (401, 403) else ""
             raise _BadAnswerError(f"answered with status {status}{hint}.")
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
@@ -361,20 +361,16 @@ class _Pace:
         await asyncio.sleep(max(0.0, mine - now))
 
 
-def _headers(options: ModelOptions) -> dict[str, str]:
+def _headers(url: str, options: ModelOptions) -> dict[str, str]:
     headers = dict(options.headers)
     for name in headers:
         if name.lower() == "authorization":
             raise OptionError(
-                "a secret does not belong in a file: put it in an environment variable, and that in authorization_env."
+                "a secret does not belong in a file: put it in an environment variable, and grant it with --credential."
             )
-    if options.authorization_env is not None:
-        secret = os.environ.get(options.authorization_env)
-        if not secret:
-            raise OptionError(
-                f"the environment variable {options.authorization_env!r} is empty; set it to the Authorization header."
-            )
-        headers["Authorization"] = secret
+    secret = secret_for(url, options)
+    if secret is not None:
+        headers[options.credential_header] = secret
     return headers
 
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import shard_search
 from fairbits.scale.coordinating import RETRIES, Carried, carry_out
@@ -19,7 +20,7 @@ from fairbits.scale.planning import Plan, Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import Settings, Tally, search_subject
 from fairbits.search.problem import Problem
-from fairbits.search.running import Watch, manifest_of, problem_of
+from fairbits.search.running import Watch, fitted, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
@@ -41,9 +42,9 @@ def search(
     shards: int | None = None,
     resume: bool = False,
     force: bool = False,
-    trust_pickle: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Run:
     """Search with these hands, and give back the run.
 
@@ -62,12 +63,13 @@ def search(
         several = strategy.rounds is None and plan.count is not None and plan.count > 1
         elsewhere = place is not None and not is_local(place)
         sharded = several or elsewhere or hands.many or shards is not None
+    settings, strategy = fitted(settings, problem, plan.shard(0).budget, place if resume else None)
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
     place = place or new_folder(subject.name, settings.strategy)
-    packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
+    packed = Portable.of(subject, **grants) if hands.elsewhere else subject
     writer = (
         ShardedWriter.resume(place, manifest)
         if resume
