@@ -132,7 +132,7 @@ class BlackBox:
 def test_a_black_box(run: Run, rng: np.random.Generator) -> None:
     stored = load_subject(run.manifest["source"])
     subject = make_subject("wired", BlackBox(stored.model), stored.schema, stored.table, encoding=stored.encoding)  # type: ignore[arg-type]
-    run.manifest["fingerprint"] = subject.fingerprint()
+    run.manifest["identity"] = subject.identity.document()
     with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with --no-layers"):
         debug_run(run, subject=subject)
     result = debug_run(run, subject=subject, inside=False, threads=1)

@@ -62,7 +62,7 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
     """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.id,
         **found.summary(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],

@@ -19,7 +19,7 @@ from fairbits.debug.sampling import sample_cases
 from fairbits.debug.writing import write_result
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import HasActivations, HasInterventions
+from fairbits.models import HasActivations, HasInterventions, kind_of
 from fairbits.randomness import generator
 from fairbits.store import Run, subject_of
 from fairbits.store.folder import check_writable
@@ -57,7 +57,7 @@ def debug_run(
     subject = subject_of(run, subject, trust_pickle=trust_pickle)
     if inside and not isinstance(subject.model, HasActivations):
         raise CapabilityError(
-            f"layers and neurons cannot be seen in {type(subject.model).__name__!r}, which offers scores only; with "
+            f"layers and neurons cannot be seen in {kind_of(subject.model)!r}, which offers scores only; with "
             f"--no-layers, debug still says which attributes the bits come from and what the labels carry."
         )
     evaluator = evaluator_of(

@@ -1,6 +1,7 @@
 """The network under test, whatever made it."""
 
 from fairbits.models.activations import Activation
+from fairbits.models.foreign import owned
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.loading import load_model, load_with_encoding, read_model
 from fairbits.models.network import Network
@@ -11,12 +12,15 @@ from fairbits.models.protocols import (
     Do,
     HasActivations,
     HasClassScores,
+    HasFreshScores,
     HasGradients,
     HasInterventions,
     HasLayerGradients,
     Model,
+    kind_of,
     require,
 )
+from fairbits.models.repeated import Repeated, fresh_scores
 
 __all__ = [
     "Activation",
@@ -24,6 +28,7 @@ __all__ = [
     "Do",
     "HasActivations",
     "HasClassScores",
+    "HasFreshScores",
     "HasGradients",
     "HasInterventions",
     "HasLayerGradients",
@@ -31,10 +36,14 @@ __all__ = [
     "Model",
     "ModelOptions",
     "Network",
+    "Repeated",
     "ending_of",
     "fit_to_schema",
+    "fresh_scores",
+    "kind_of",
     "load_model",
     "load_with_encoding",
+    "owned",
     "read_model",
     "require",
     "save_as_original",

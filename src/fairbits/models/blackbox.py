@@ -45,12 +45,15 @@ class BlackBox:
     def table(self, inputs: npt.ArrayLike) -> Array:
         """All columns that it answers."""
         rows = np.asarray(inputs, dtype=np.float64)
-        pieces = [self._answer(rows[start : start + self._batch]) for start in range(0, len(rows), self._batch)]
-        return np.concatenate([np.asarray(piece, dtype=np.float32) for piece in pieces])
+        pieces = []
+        for start in range(0, max(len(rows), 1), self._batch):
+            piece = rows[start : start + self._batch]
+            pieces.append(all_scores(self._answer(piece), len(piece), self.name))
+        return np.concatenate(pieces)
 
     def _answer(self, rows: Codes) -> Any:
         try:
-            return self._ask(rows)
+            return self._ask(rows.copy())  # foreign code may write into what it gets
         except FairbitsError:
             raise
         except Exception as error:
@@ -72,7 +75,13 @@ class ClassBox:
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each row of codes."""
-        return self._box.table(inputs)[:, self._order]
+        table = self._box.table(inputs)
+        if table.shape[1] <= max(self._order):
+            raise ModelError(
+                f"{self.name} answers {table.shape[1]} columns, but the target has {len(self._order)} classes; "
+                f"it must give one column for each."
+            )
+        return table[:, self._order]
 
 
 def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
@@ -84,13 +93,28 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
     return ClassBox(box, [classes.index(name) for name in schema.classes])
 
 
-def one_score(answer: Any, rows: int, favourable: int | None, name: str) -> Array:
-    """The favourable column of whatever came back; a plain list of scores is taken as it is."""
+def all_scores(answer: Any, rows: int, name: str) -> Array:
+    """Whatever came back as a table of our own with a row per person; a plain list is one column."""
+    table = _numbers(answer, name)
+    if table.shape == (rows,):
+        table = table[:, None]
+    if table.ndim != 2 or len(table) != rows:
+        raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
+    return table
+
+
+def _numbers(answer: Any, name: str) -> Array:
+    """A copy, because a model may answer with the same buffer every time."""
     try:
-        table = np.asarray(answer, dtype=np.float32)
+        return np.array(answer, dtype=np.float32)
     except (TypeError, ValueError):
         some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
         raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
+
+
+def one_score(answer: Any, rows: int, favourable: int | None, name: str) -> Array:
+    """The favourable column of whatever came back; a plain list of scores is taken as it is."""
+    table = _numbers(answer, name)
     if table.shape == (rows,):
         return table
     if table.shape == (rows, 1):  # a single output is the probability of the second class

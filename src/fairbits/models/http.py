@@ -85,6 +85,11 @@ class Endpoint:
         self._remember([keys[i] for i in new], found[new])
         return found[back.ravel()].astype(np.float32)
 
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each row of codes, asked anew; the answers are not remembered."""
+        rows = np.ascontiguousarray(inputs, dtype=np.float64)
+        return self._ask_all(rows).astype(np.float32)
+
     def close(self) -> None:
         """Let the connections go."""
         self._client.close()

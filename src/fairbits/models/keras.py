@@ -14,7 +14,7 @@ import numpy as np
 from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
-from fairbits.models.blackbox import BlackBox, reason
+from fairbits.models.blackbox import BlackBox, reason, with_classes
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.network import Network
@@ -83,15 +83,16 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     if width is None:
         raise ModelError("the Keras model has several inputs; give one with a single table of numbers.")
     favourable = schema.favourable_index if schema is not None and schema.classes else options.favourable
-    return Loaded(
-        BlackBox(
-            lambda rows: model.predict(rows.astype(np.float32), verbose=0),
-            int(width),
-            favourable=favourable,
-            batch=options.batch,
-            name="the Keras model",
-        )
+    box = BlackBox(
+        lambda rows: model.predict(rows.astype(np.float32), verbose=0),
+        int(width),
+        favourable=favourable,
+        batch=options.batch,
+        name="the Keras model",
     )
+    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
+    several = schema is not None and outputs == len(schema.classes)
+    return Loaded(with_classes(box, schema, None) if schema is not None and several else box)
 
 
 def chain_of_keras(model: Any) -> Chain:
@@ -127,6 +128,9 @@ class _AsModule:
 
     def __call__(self, rows: Any) -> Any:
         return self._model(rows, training=False)
+
+    def get_weights(self) -> list[Any]:
+        return list(self._model.get_weights())
 
     def named_modules(self) -> list[tuple[str, Any]]:
         return []

@@ -10,6 +10,7 @@ from zipfile import is_zipfile
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.callables import is_reference, named_model
+from fairbits.models.foreign import attribute, is_model
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
@@ -66,7 +67,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
     if isinstance(model, Loaded):
         return model
-    if isinstance(model, Model):
+    if "fairbits" in homes or is_model(model):
         return Loaded(model)
     if "keras" in homes:
         from fairbits.models.keras import from_keras
@@ -76,7 +77,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
         from fairbits.models.torch import from_torch
 
         return from_torch(model, schema, options)
-    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+    if callable(attribute(model, "predict_proba")) or callable(attribute(model, "predict")):
         from fairbits.models.sklearn import from_sklearn
 
         return from_sklearn(model, schema, options)

@@ -11,6 +11,7 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
+from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.network import Head, Network
 from fairbits.models.options import ModelOptions
@@ -29,7 +30,7 @@ _COLUMNWISE = {
 
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """Any fitted scikit-learn model, native where it is a perceptron behind column-wise encoders."""
-    estimator = getattr(estimator, "best_estimator_", estimator)  # a finished grid search stands for its winner
+    estimator = _winner(estimator)
     steps, final = _taken_apart(estimator)
     if not is_perceptron(final):
         return from_predictor(estimator, schema, options)
@@ -51,7 +52,24 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
 
 def is_perceptron(estimator: Any) -> bool:
     """Whether it has the makings of an MLPClassifier or MLPRegressor."""
-    return all(hasattr(estimator, name) for name in ("activation", "hidden_layer_sizes", "solver"))
+    marks = ("activation", "hidden_layer_sizes", "solver")
+    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    steps = attribute(estimator, "steps")
+    return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
+
+
+def _winner(estimator: Any) -> Any:
+    """A finished grid search stands for its winner."""
+    found = attribute(estimator, "best_estimator_")
+    return found if callable(attribute(found, "predict")) else estimator
+
+
+def _of_sklearn(estimator: Any) -> bool:
+    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
 
 
 def network_of_sklearn(estimator: Any) -> Network:
@@ -74,7 +92,7 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 def perceptron_in(estimator: Any) -> Any:
     """The perceptron at the end of a model, whose weights a repair may change."""
-    final = _taken_apart(getattr(estimator, "best_estimator_", estimator))[1]
+    final = _taken_apart(_winner(estimator))[1]
     network_of_sklearn(final)
     return final
 
@@ -82,7 +100,7 @@ def perceptron_in(estimator: Any) -> Any:
 def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
         estimator = estimator.steps[-1][1]
     return steps, estimator
@@ -128,7 +146,7 @@ def _behind(estimator: Any, steps: list[Any], schema: Schema, options: ModelOpti
 
 
 def _transform(estimator: Any, rows: Any) -> Any:
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         for _, step in estimator.steps[:-1]:
             rows = rows if step in (None, "passthrough") else step.transform(rows)
         estimator = estimator.steps[-1][1]

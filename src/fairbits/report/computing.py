@@ -9,7 +9,7 @@ from typing import Any
 from fairbits.data import Subject
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
-from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
@@ -101,7 +101,7 @@ def _model_words(subject: Subject) -> str:
             held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
             offers.append(f"the outputs of {len(hidden)} hidden {what} ({shape}){held}")
     gives = joined(["scores", *offers]) if offers else "scores only"
-    return f"a model that gives {gives} ({type(model).__name__})"
+    return f"a model that gives {gives} ({kind_of(model)})"
 
 
 def _remaking(run: Run, searched: Searched) -> Remaking:
@@ -109,7 +109,7 @@ def _remaking(run: Run, searched: Searched) -> Remaking:
     return Remaking(
         commands=words.commands(manifest, searched.figures, _stages(run.folder)),
         seed=manifest["seed"],
-        fingerprint=manifest["fingerprint"],
+        identity=manifest["identity"]["id"],
         versions=run.versions,
         created=run.created,
         status=run.status,

@@ -12,6 +12,7 @@ from fairbits.data import Subject
 from fairbits.measure import Estimate, Evaluator, Measurement, Progress, Stake, measure_table
 from fairbits.report.record import Measured
 from fairbits.store.files import read_json, write_json
+from fairbits.subject import check_identity
 
 NAME = "measure.json"
 #: Real people with a portrait in the report.
@@ -42,7 +43,7 @@ def document_of(
     rows = [person.row for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.document(),
         "seed": seed,
         "rows_total": len(subject.table),
         "figures": found.summary(),
@@ -54,15 +55,17 @@ def document_of(
 
 
 def kept(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any] | None:
-    """The measurement in a run's folder, if it is one of this subject under these settings."""
+    """The measurement in a run's folder, if there is one under these settings; one of another subject is refused."""
     path = folder / NAME
     if not path.is_file():
         return None
     document = read_json(path)
     figures = document.get("figures", {})
-    wanted = (subject.fingerprint(), evaluator.epsilon, evaluator.partition)
-    found = (document.get("fingerprint"), figures.get("epsilon"), figures.get("partition"))
-    return document if found == wanted else None
+    wanted = (evaluator.epsilon, evaluator.partition)
+    if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
+        return None
+    check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
+    return document
 
 
 def keep(folder: Path, document: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ class Remaking:
 
     commands: tuple[str, ...]
     seed: int
-    fingerprint: str
+    identity: str
     versions: Mapping[str, str]
     created: str
     status: str

@@ -32,7 +32,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "worst": [_person(one) for one in data.people],
             "examined": list(data.examined),
             "not_examined": list(data.not_examined),
-            "fingerprint": data.remaking.fingerprint,
+            "identity": data.remaking.identity,
             "commands": list(data.remaking.commands),
             "versions": dict(data.remaking.versions),
             "status": data.remaking.status,

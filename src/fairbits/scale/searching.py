@@ -24,6 +24,7 @@ from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
 from fairbits.store.places import is_local, new_folder, place_of
+from fairbits.subject import check_identity
 
 #: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
@@ -50,8 +51,8 @@ def search(
     hands = hands or Hands(threads=settings.threads)
     place = None if folder is None else place_of(folder)
     problem, strategy = problem_of(subject, settings)
-    fingerprint, m = subject.fingerprint(), problem.evaluator.m
-    plan = Plan.of(settings.budget, strategy, fingerprint=fingerprint, seed=settings.seed, m=m, shards=shards)
+    identity, m = subject.identity.id, problem.evaluator.m
+    plan = Plan.of(settings.budget, strategy, identity=identity, seed=settings.seed, m=m, shards=shards)
     if resume and place is not None:
         before = Run.open(place)
         plan, sharded = _as_before(before, plan, hands, shards), before.sharded
@@ -59,6 +60,8 @@ def search(
         several = strategy.rounds is None and plan.count is not None and plan.count > 1
         elsewhere = place is not None and not is_local(place)
         sharded = several or elsewhere or hands.many or shards is not None
+    if resume and sharded and place is not None:
+        check_identity(Run.open(place).manifest, subject.identity, what=f"the run in {str(place)!r}")
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
@@ -86,7 +89,7 @@ def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
     if shards is not None and shards != count:
         has = "as many shards as the clock allows" if count is None else f"{count} shards"
         raise OptionError(f"the run in {str(run.folder)!r} has {has}, not {shards}; leave --shards out.")
-    return Plan(plan.fingerprint, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
+    return Plan(plan.identity, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
 
 
 class _Searching:

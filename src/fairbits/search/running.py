@@ -29,6 +29,7 @@ from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, RunWriter
 from fairbits.store.places import new_folder
+from fairbits.subject import check_identity
 
 Watch = Callable[[Tally, float], None]
 
@@ -69,6 +70,7 @@ def search_subject(
     place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
+        check_identity(Run.open(place).manifest, subject.identity, what=f"the run in {str(place)!r}")
         writer = RunWriter.resume(place, manifest, **keeping)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, **keeping)
@@ -147,7 +149,8 @@ def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[st
     return {
         "subject": subject.name,
         "source": subject.source,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.document(),
+        "repeats": subject.repeats,
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
