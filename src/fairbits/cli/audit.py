@@ -15,6 +15,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     Skip,
     SubjectOrRun,
@@ -49,11 +50,12 @@ def audit(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
+    repeats: RepeatsOrRun = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
+    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected, repeats)
     loaded = chosen.subject(trust_pickle=trust_pickle)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
@@ -78,8 +80,15 @@ def audit(
 class _Chosen:
     """What was asked for; a run that goes on keeps its own settings, and refuses others."""
 
-    def __init__(self, subject: str | None, resume: Path | None, given: dict[str, Any], protected: str | None):
-        self.given, self.source = given, subject
+    def __init__(
+        self,
+        subject: str | None,
+        resume: Path | None,
+        given: dict[str, Any],
+        protected: str | None,
+        repeats: int | None,
+    ):
+        self.given, self.source, self.repeats = given, subject, repeats
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
@@ -89,7 +98,7 @@ class _Chosen:
             self._check_same()
 
     def _check_same(self) -> None:
-        asked = {**self.given, "protected": self.protected}
+        asked = {**self.given, "protected": self.protected, "repeats": self.repeats}
         for name, value in asked.items():
             if value is not None and value != self.kept.get(name):
                 raise OptionError(
@@ -105,7 +114,8 @@ class _Chosen:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
         loaded = load_subject(source, trust_pickle=trust_pickle)
         names = self.protected or self.kept.get("protected")
-        return loaded if names is None else loaded.with_protected(names)
+        loaded = loaded if names is None else loaded.with_protected(names)
+        return loaded.with_repeats(self.repeats or self.kept.get("repeats", 1))
 
     def settings(self) -> dict[str, Any]:
         chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.bars import histogram
+from fairbits.cli.measure import noise_notes
 from fairbits.cli.people_text import people_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print(_people(found.worst(top)))
         console.print()
     console.print(_bound(found))
+    for note in noise_notes(found):
+        console.print(Text(f"Note: {note}", style="yellow"))
     for note in subject.notes:
         console.print(Text(f"Note: {note}", style="dim"))
 
@@ -54,6 +57,8 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {_joined(found.schema.protected)}.")
+    if found.noise is not None:
+        text.append(f" Answers vary: one twin alone shows up to {found.noise.null_q_inf_max:.2f}.", style="yellow")
     return text
 
 
@@ -70,6 +75,9 @@ def _figures(found: Measurement) -> Table:
     ]
     for name, mean, most in rows:
         table.add_row(name, f"{mean.value:.2f}", f"{mean.low:.2f} – {mean.high:.2f}", most)
+    noise = found.noise
+    if noise is not None:
+        table.add_row("null bits: one twin only", f"{noise.null_q_inf_mean:.2f}", "", f"{noise.null_q_inf_max:.2f}")
     return table
 
 

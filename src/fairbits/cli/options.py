@@ -67,6 +67,20 @@ Ray = Annotated[
 TrustPickle = Annotated[
     bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
 ]
+Repeats = Annotated[
+    int, typer.Option(help="Score a twin by the mean of so many answers, for models that vary.", min=1, metavar="R")
+]
+#: For commands that can also go on with a run, which knows its own.
+RepeatsOrRun = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--repeats",
+        help="Score a twin by the mean of so many answers, for models that vary.",
+        min=1,
+        metavar="R",
+        show_default="1",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 

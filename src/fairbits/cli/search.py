@@ -18,6 +18,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     SubjectOrRun,
     Threads,
@@ -75,6 +76,7 @@ def search(
     shards: Annotated[
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
+    repeats: RepeatsOrRun = None,
     top: Top = 10,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
@@ -90,6 +92,7 @@ def search(
         "within": within,
         "min_plausibility": min_plausibility,
         "protected": None if protected is None else names_of(protected),
+        "repeats": repeats,
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
     loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
@@ -178,9 +181,10 @@ def _settings(
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
     loaded = load_subject(source, trust_pickle=trust_pickle)
     chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
-    names = chosen.pop("protected")
+    names, repeats = chosen.pop("protected"), chosen.pop("repeats")
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.with_repeats(repeats or 1)
     from fairbits.search import Settings
 
     wanted = {name: value for name, value in chosen.items() if value is not None}

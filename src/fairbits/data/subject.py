@@ -23,8 +23,9 @@ from fairbits.models.callables import is_reference
 from fairbits.models.http import Endpoint
 from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import adapt, is_url
-from fairbits.subject import Identity, identity_of
+from fairbits.subject import Identity, Probe, identity_of
 from fairbits.subject.ingredients import of_origin
+from fairbits.subject.probe import still_answers
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
 _TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
@@ -80,10 +81,9 @@ class Subject:
     def identity(self) -> Identity:
         """Which model, table and schema this is, with a probe of the scores.
 
-        Kept for a network, which cannot change, and for a service, which is slow to ask. An object in memory may have
-        been trained again since, so it is asked again.
+        An object in memory may have been trained again since it was last asked: a few answers are compared each time.
         """
-        if self._identity is not None:
+        if self._identity is not None and self._unchanged(self._identity.probe):
             return self._identity
         found = identity_of(
             self.model,
@@ -94,10 +94,15 @@ class Subject:
             options=self.options,
             origin=self.origin,
         )
+        object.__setattr__(self, "_identity", found)
+        return found
+
+    def _unchanged(self, probe: Probe) -> bool:
+        """Whether the model is still the one that was probed; a network cannot change, and a service is slow to ask."""
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         if isinstance(inner, Network | Endpoint):
-            object.__setattr__(self, "_identity", found)
-        return found
+            return True
+        return still_answers(probe, self.model, self.encoding, self.schema, self.table)
 
 
 def load_subject(name_or_toml: str | Path, *, trust_pickle: bool = False) -> Subject:

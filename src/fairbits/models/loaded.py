@@ -57,12 +57,12 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
     """
-    told = isinstance(loaded.model, SeveralClasses)
-    count = len(loaded.classes) if loaded.classes is not None else loaded.model.classes if told else 0
+    own = loaded.model if isinstance(loaded.model, SeveralClasses) else None
+    count = len(loaded.classes) if loaded.classes is not None else 0 if own is None else own.classes
     if schema.target is not None or schema.classes or not count:
         return schema, ()
     names = loaded.classes or tuple(str(i) for i in range(count))
-    scored = loaded.model.favourable if told else None
+    scored = None if own is None else own.favourable
     settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored])
     note = (
         f"no target is named, so the classes are the model's own ({', '.join(names)}), and the score is the "

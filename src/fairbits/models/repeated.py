@@ -43,7 +43,7 @@ class Repeated(Wrapper):
         return self.scores(inputs)
 
     def _class_scores(self, inputs: npt.ArrayLike) -> Array:
-        return self._mean([self.original.class_scores(inputs) for _ in range(self.repeats)])  # type: ignore[attr-defined]
+        return self._mean([self.original.class_scores(inputs) for _ in range(self.repeats)])
 
     @staticmethod
     def _mean(answers: list[Array]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,14 @@ def compute_report(
     searched = searched_of(run, summary)
     people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
+    if measured.noise is not None:
+        facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=words.sentence(facts, bits),
+        sentence=words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,

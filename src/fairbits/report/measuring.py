@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.data import Subject
-from fairbits.measure import Estimate, Evaluator, Measurement, Progress, Stake, measure_table
+from fairbits.measure import Estimate, Evaluator, Measurement, Noise, Progress, Stake, measure_table, noise_of
 from fairbits.report.record import Measured
 from fairbits.store.files import read_json, write_json
 from fairbits.subject import check_identity
@@ -32,7 +32,7 @@ def measure_rows(
     if len(table) > most:
         chosen = np.sort(rng.choice(len(table), most, replace=False))
         table = table.rows(chosen)
-    found = measure_table(evaluator, table, rng, progress=progress)
+    found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
     return document_of(found, subject, seed, chosen)
 
 
@@ -47,6 +47,7 @@ def document_of(
         "seed": seed,
         "rows_total": len(subject.table),
         "figures": found.summary(),
+        "noise": None if found.noise is None else found.noise.document(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "stakes": [asdict(stake) for stake in found.stakes()],
@@ -88,6 +89,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         bound_bits=bound["bits"],
         bound_rate=bound["rate"],
         bound_credibility=bound["credibility"],
+        noise=Noise.read(document.get("noise")),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbits.domain.words import quality
-from fairbits.measure import Estimate, Stake
+from fairbits.measure import Estimate, Noise, Stake
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Measured:
     bound_bits: float
     bound_rate: float
     bound_credibility: float
+    noise: Noise | None = None  # None where the model always answers the same
 
     @property
     def complete(self) -> bool:

@@ -41,6 +41,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "measure": {
             **measured.figures,
             "rows_total": measured.rows_total,
+            "noise": None if measured.noise is None else measured.noise.document(),
             "bound": {
                 "bits": measured.bound_bits,
                 "rate": measured.bound_rate,

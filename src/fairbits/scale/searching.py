@@ -64,7 +64,7 @@ def search(
         check_identity(Run.open(place).manifest, subject.identity, what=f"the run in {str(place)!r}")
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
+    manifest = manifest_of(subject, settings, problem.evaluator) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
     place = place or new_folder(subject.name, settings.strategy)
     packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject

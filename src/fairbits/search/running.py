@@ -18,7 +18,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.engine.crew import thread_count
 from fairbits.errors import OptionError
-from fairbits.measure import evaluator_of
+from fairbits.measure import Evaluator, evaluator_of, noise_of
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -66,7 +66,7 @@ def search_subject(
 ) -> Run:
     """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
     problem, strategy = problem_of(subject, settings)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
+    manifest = manifest_of(subject, settings, problem.evaluator)
     place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
@@ -144,18 +144,20 @@ def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
     }
 
 
-def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
     """What run.json keeps about a search."""
+    noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
         "source": subject.source,
         "identity": subject.identity.document(),
         "repeats": subject.repeats,
+        "noise": None if noise is None else noise.document(),
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
         "seed": settings.seed,
-        "epsilon": epsilon,
+        "epsilon": evaluator.epsilon,
         "partition": settings.partition,
         "within": settings.within,
         "min_plausibility": settings.min_plausibility,

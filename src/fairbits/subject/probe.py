@@ -21,6 +21,8 @@ from fairbits.models import Model, Network, fresh_scores
 
 #: Scores in a probe, and twins of one person among them.
 PROBED, MOST_TWINS = 256, 16
+#: Scores of it that are asked again before an identity is used a second time.
+AGAIN = 16
 #: Scores are the same where they differ by no more than this (for a regression: this share of the largest).
 ROUNDING = 1e-5
 #: Standard errors by which two samples of varying answers may lie apart.
@@ -92,7 +94,7 @@ class Probe:
         if not (self.varies or other.varies):
             place = int(np.argmax(away))
             yield (
-                f"scores differ ({int(strange.sum())} of {len(away)} probed, at most {there[place]:.4g} there and "
+                f"scores differ ({int(strange.sum())} of {len(away)} probed, the furthest {there[place]:.4g} there and "
                 f"{here[place]:.4g} here)"
             )
             return
@@ -119,6 +121,16 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
     inputs = encoding.encode(people)
     first = np.array(model.scores(inputs), dtype=np.float64)
     return Probe.of(first) if isinstance(model, Network) else Probe.of(first, fresh_scores(model, inputs))
+
+
+def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:
+    """Whether a few of the answers in a probe are still the same; where they vary anyway, nobody could tell."""
+    if probe.varies or not probe.scores:
+        return True
+    chosen = _evenly(len(probe.scores), AGAIN)
+    now = Probe.of(model.scores(encoding.encode(probed_people(schema, table)[chosen])))
+    before = Probe(tuple(probe.scores[i] for i in chosen))
+    return not list(before.differences(now))
 
 
 def probed_people(schema: Schema, table: Table) -> Codes:
