@@ -97,6 +97,7 @@ def debug_run(
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
+        identity=subject.identity.id,
     )
     write_result(run, result)
     return result

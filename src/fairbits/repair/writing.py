@@ -59,6 +59,7 @@ def document(result: RepairResult) -> dict[str, Any]:
     """Everything but the weights."""
     return {
         "subject": result.subject,
+        "identity": result.identity,
         "version": __version__,
         "seed": result.seed,
         "max_accuracy_loss": result.max_accuracy_loss,

@@ -51,6 +51,7 @@ def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: i
         "moves_removed": tally.moves_removed,
         "m": evaluator.m,
         "bits_limit": evaluator.bits_limit,
+        "identity": run.manifest["identity"]["id"],
         "repeats": run.manifest.get("repeats", 1),
         "noise": run.manifest.get("noise"),
         "null_q_inf_max": (run.manifest.get("noise") or {}).get("null_q_inf_max", 0.0),
