@@ -52,12 +52,6 @@ class Speaking:
         return found
 
 
-def scribble(rows: Any) -> np.ndarray:
-    found = wired().scores(np.array(rows, dtype=np.float32))
-    rows.iloc[:] = rows.iloc[0] if hasattr(rows, "iloc") else 0
-    return found
-
-
 def scribble_codes(rows: np.ndarray) -> np.ndarray:
     found = wired().scores(np.array(rows, dtype=np.float32))
     rows[:] = 0
@@ -91,6 +85,7 @@ def test_a_network_owns_its_arrays() -> None:
     weights[0][:] = 7
     biases[0][:] = 7
     assert network.scores(np.ones((1, 3))) == direct.scores(np.ones((1, 3))) == before
+    assert network.with_favourable(0).weights[0] is network.weights[0]  # what nobody can change need not be copied
     for array in (*network.weights, *network.biases, *network.with_favourable(0).weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1

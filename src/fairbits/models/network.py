@@ -262,7 +262,10 @@ class Network(SeveralClasses):
 
 
 def _own(array: npt.ArrayLike) -> Array:
-    """A copy that nobody can write to."""
-    copy = np.array(array, dtype=np.float32, order="C")
-    copy.setflags(write=False)
-    return copy
+    """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
+    given = np.asarray(array)
+    if isinstance(given.base, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+        own: Array = given
+        return own
+    plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
+    return np.ndarray(plain.shape, np.float32, plain.tobytes())
