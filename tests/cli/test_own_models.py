@@ -95,8 +95,8 @@ def test_a_function_of_one_s_own(write) -> None:
     [
         ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3)"),
         ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
-        ({"path": "rules:crash"}, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
-        ({"path": "rules:short"}, "asked about 720 rows and answered with an array of shape (3,)"),
+        ({"path": "rules:crash"}, "the function 'crash' failed on 252 rows: KeyError: 'height'."),
+        ({"path": "rules:short"}, "asked about 252 rows and answered with an array of shape (3,)"),
         ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
         ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
         ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),

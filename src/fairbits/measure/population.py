@@ -80,6 +80,8 @@ class Measurement:
         if self.flip_rate is not None:
             rate = self.flip_rate
             rows.append(("decision flips", f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"))
+        if self.noise is not None:
+            rows.append(("null bits (answers vary)", f"{self.noise.null_q_inf_max:.2f} at most"))
         names = ", ".join(self.schema.protected)
         return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 

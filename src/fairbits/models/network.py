@@ -264,7 +264,8 @@ class Network(SeveralClasses):
 def _own(array: npt.ArrayLike) -> Array:
     """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
     given = np.asarray(array)
-    if isinstance(given.base, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+    memory: object = given.base
+    if isinstance(memory, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
         own: Array = given
         return own
     plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)

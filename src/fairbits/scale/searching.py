@@ -23,6 +23,7 @@ from fairbits.search.running import Watch, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
+from fairbits.store.manifest import check_same
 from fairbits.store.places import is_local, new_folder, place_of
 from fairbits.subject import check_identity
 
@@ -60,12 +61,14 @@ def search(
         several = strategy.rounds is None and plan.count is not None and plan.count > 1
         elsewhere = place is not None and not is_local(place)
         sharded = several or elsewhere or hands.many or shards is not None
-    if resume and sharded and place is not None:
-        check_identity(Run.open(place).manifest, subject.identity, what=f"the run in {str(place)!r}")
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
+    if resume and place is not None:
+        stored = Run.open(place).manifest
+        check_same(stored, manifest)  # first what somebody typed, then what it stands for
+        check_identity(stored, subject.identity, what=f"the run in {str(place)!r}")
     place = place or new_folder(subject.name, settings.strategy)
     packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
     writer = (

@@ -28,6 +28,7 @@ from fairbits.search.seen import Seen, keys_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, RunWriter
+from fairbits.store.manifest import check_same
 from fairbits.store.places import new_folder
 from fairbits.subject import check_identity
 
@@ -70,7 +71,9 @@ def search_subject(
     place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
-        check_identity(Run.open(place).manifest, subject.identity, what=f"the run in {str(place)!r}")
+        stored = Run.open(place).manifest
+        check_same(stored, manifest)  # first what somebody typed, then what it stands for
+        check_identity(stored, subject.identity, what=f"the run in {str(place)!r}")
         writer = RunWriter.resume(place, manifest, **keeping)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, **keeping)
