@@ -93,8 +93,8 @@ def test_a_function_of_one_s_own(write) -> None:
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3)"),
-        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
+        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3, line 4 of table.csv)"),
+        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1, line 2 of table.csv)"),
         ({"path": "rules:crash"}, "the function 'crash' failed on 252 rows: KeyError: 'height'."),
         ({"path": "rules:short"}, "asked about 252 rows and answered with an array of shape (3,)"),
         ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),

@@ -11,7 +11,7 @@ import numpy as np
 from fairbits.data import Subject, load_subject, make_subject
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.reading import as_arrow, read_arrow
-from fairbits.domain.table import table_from_arrow
+from fairbits.domain.table import check_domain, table_from_arrow
 from fairbits.measure import Measurement, Progress, evaluator_of, measure_table, noise_of
 from fairbits.models import ModelOptions, read_model
 
@@ -167,6 +167,8 @@ class Audit:
 
 def _table(table: Any, schema: Schema) -> Table:
     if isinstance(table, Table):
+        check_domain(table.codes, schema, table.place)
         return table.rows(np.arange(len(table)))  # a copy: whoever handed it over may go on changing theirs
-    data = read_arrow(table) if isinstance(table, str | Path) else as_arrow(table)
-    return table_from_arrow(data, schema)
+    file = table if isinstance(table, str | Path) else None
+    data = as_arrow(table) if file is None else read_arrow(file)
+    return table_from_arrow(data, schema, file=file)

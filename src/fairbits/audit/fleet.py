@@ -128,7 +128,7 @@ def _entry(ship: Ship, found: AuditedOne) -> Audited:
         k_max_on_data=figures.get("k_max_on_data"),
         flip_rate=None if measured.flip_rate is None else measured.flip_rate.value,
         split_rate=measured.split_rate.value,
-        id_cases=figures.get("id_cases"),
+        id_cases=None if data.about.regression else figures.get("id_cases"),  # nothing flips in a regression
         cases=figures.get("cases"),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
+from fairbits.domain.words import NUMBER
 from fairbits.errors import FairbitsError, OptionError, choose_from
 
 #: Text that starts so is run as a formula by spreadsheets.
@@ -102,5 +103,6 @@ def _column(column: pa.Array) -> pa.Array:
 
 def _guarded(texts: pa.Array) -> pa.Array:
     """Text that a spreadsheet shows and does not run; numbers never come here."""
-    risky = pc.match_substring_regex(texts, _FORMULA)
+    number = pc.match_substring_regex(texts, NUMBER)  # "-710" is a label that no spreadsheet runs
+    risky = pc.and_not(pc.match_substring_regex(texts, _FORMULA), number)
     return pc.if_else(risky, pc.binary_join_element_wise("'", texts, ""), texts)

@@ -28,7 +28,7 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print(Text("Whose score is lowest and highest, where twins differ", style="bold"))
         console.print(_stakes(found))
         console.print()
-        console.print(_people(found.worst(top)))
+        console.print(_people(found, found.worst(top)))
         console.print()
     console.print(_bound(found))
     for note in noise_notes(found):
@@ -55,6 +55,10 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f"\n{rules} rule{'s' if rules > 1 else ''} removed {found.twins_removed:,} twins", style="dim")
     text.append("\n\n")
     most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
+    if found.evaluator.blind:
+        text.append(f"This model uses exactly 0 of {limit:.2f} bits", style="bold")
+        text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
+        return text
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {_joined(found.schema.protected)}.")
     if found.noise is not None:
@@ -102,20 +106,22 @@ def _stakes(found: Measurement) -> Table:
     return table
 
 
-def _people(people: list[Person]) -> Text:
+def _people(found: Measurement, people: list[Person]) -> Text:
     title = f"The {len(people)} worst off" if len(people) > 1 else "The worst off"
-    return people_text(title, [(person, _place(person), "") for person in people])
+    return people_text(title, [(person, _place(found, person), "") for person in people])
 
 
-def _place(person: Person) -> str:
-    return f"row {person.row + 1}" + (f", {person.rows} rows alike" if person.rows > 1 else "")
+def _place(found: Measurement, person: Person) -> str:
+    return found.table.place(person.row) + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:
+    if found.evaluator.blind:
+        return Text("That holds for everybody, examined or not: the model gives the protected attributes no weight.")
     bound = found.bound()
     return Text(
-        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; at {bound['credibility']:.0%} "
-        f"credibility, fewer than {bound['rate']:.4%} of people drawn like them do."
+        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; with {bound['confidence']:.0%} "
+        f"confidence, at most {bound['rate']:.4%} of people drawn like them do."
     )
 
 

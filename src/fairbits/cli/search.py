@@ -150,13 +150,13 @@ def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int |
 def _options(texts: list[str] | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in texts or []:
-        name, mark, value = text.partition("=")
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER or NAME=WORD, e.g. local_moves=200 or mode=semi.")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name] = json.loads(value)
         except json.JSONDecodeError:
-            mark = ""
-        if not mark or isinstance(options.get(name.strip()), list | dict):
-            raise OptionError(f"--option {text!r} is not NAME=NUMBER, e.g. local_moves=200.")
+            options[name] = value  # a word
     return options
 
 

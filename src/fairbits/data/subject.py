@@ -160,10 +160,10 @@ def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schem
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *_between_notes(schema))
+    return (*_unseen_notes(schema, encoding), *between_notes(schema))
 
 
-def _between_notes(schema: Schema) -> tuple[str, ...]:
+def between_notes(schema: Schema) -> tuple[str, ...]:
     """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
     notes = []
     for attribute in schema.attributes:
@@ -192,8 +192,10 @@ def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 def _built_in(name: str) -> Subject:
     entry, stored = BUILT_IN[name], load_stored(name)
     table, test = stored.table(), None
-    if entry.own_test_rows:
-        table, test = table.training(), table.unseen()
+    held_out = table.held_out
+    if entry.own_test_rows and held_out is not None:
+        test = replace(table.rows(held_out), held_out=None, numbers=None)
+        table = replace(table.training(), numbers=None)  # they came in files of their own, which count from 1
     notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
         name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
@@ -206,7 +208,8 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    data = read_arrow(_path(table_section, "table", file), delimiter=str(table_section.get("delimiter", ",")))
+    place = _path(table_section, "table", file)
+    data = read_arrow(place, delimiter=str(table_section.get("delimiter", ",")))
     target = table_section.get("target")
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
@@ -215,7 +218,7 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
-    table = table_from_arrow(data, schema)
+    table = table_from_arrow(data, schema, file=place)
     name = str(document.get("name", file.stem))
     return make_subject(
         name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbits.domain.table import check_names
+from fairbits.domain.table import BINARY, check_names
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def read_arrow(path: str | Path, *, delimiter: str = ",") -> pa.Table:
 
 def _remedy(file: Path) -> str:
     """What to do about a file that cannot be read."""
-    if file.suffix.lower() in {".parquet", ".pq", ".feather", ".arrow", ".ipc"}:
+    if file.suffix.lower() in BINARY:
         return "write the file again, or name one that is whole"
     with file.open("rb") as opened:
         start = opened.read(4096)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Twins
+from fairbits.domain import Encoding, Schema, Twins, Unseen
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import (
@@ -31,7 +31,7 @@ from fairbits.engine import (
     scores,
     vectors,
 )
-from fairbits.errors import ModelError, OptionError
+from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
@@ -116,13 +116,29 @@ class Evaluator:
         """The most bits that anyone can show here."""
         return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
 
+    @cached_property
+    def blind(self) -> bool:
+        """Whether no twin of anybody can score differently, by the way the model is made: exactly 0 bits.
+
+        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight.
+        """
+        columns = self.twins.columns
+        if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
+            return True
+        if not isinstance(self.model, Network):
+            return False
+        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
+        added = [first.contribution(i, self.twins.values[:, place]) for place, i in enumerate(columns)]
+        return all(bool((part == part[:1]).all()) for part in added)
+
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person, (n,) arrays."""
         if progress is None:
             return self._evaluate(codes)
         pieces = []
-        for start in range(0, len(codes), _CHUNK):
-            pieces.append(self._evaluate(codes[start : start + _CHUNK]))
+        for start in range(0, max(len(codes), 1), _CHUNK):
+            with rows_named(start):
+                pieces.append(self._evaluate(codes[start : start + _CHUNK]))
             progress(min(start + _CHUNK, len(codes)), len(codes))
         return Evaluation.concatenate(pieces)
 
@@ -196,7 +212,11 @@ class Evaluator:
             result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
         bad = np.flatnonzero(~np.isfinite(result))
         if len(bad):
-            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+            raise ModelError.of_row(
+                f"the model gave {len(bad):,} scores that are not finite (first: for the person in {ROW}); "
+                f"check its inputs.",
+                int(bad[0]),
+            )
         return result
 
     @property
@@ -236,8 +256,11 @@ class Evaluator:
     def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
         people = max(1, _SCORES // (self.m * width))
-        starts = range(0, max(len(codes), 1), people)
-        return Evaluation.concatenate([figures(codes[start : start + people]) for start in starts])
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(figures(codes[start : start + people]))
+        return Evaluation.concatenate(pieces)
 
     def _vector_figures(self, codes: Codes) -> Evaluation:
         return vectors(
@@ -274,9 +297,10 @@ class Evaluator:
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
-            raise ModelError(
+            raise ModelError.of_row(
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
-                f"row {person + 1}); {remedy}."
+                f"{ROW}); {remedy}.",
+                person,
             )
         return table if self.schema.regression else np.clip(table, 0, 1)
 

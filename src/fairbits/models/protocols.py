@@ -22,7 +22,12 @@ Slope = Literal["score", "margin", "loss"]
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """An intervention: the output of one neuron (layers and neurons count from 0) is held at a value."""
+    """An intervention: the output of one neuron is held at a value.
+
+    Here, as in ``Network.weights``, layers and neurons are positions and count from 0. Everything that people read
+    (debug, repair and their files, reports, the explorer) calls the first hidden layer 1: ``Do(0, 3, 0.5)`` holds
+    neuron 3 of layer 1.
+    """
 
     layer: int
     neuron: int

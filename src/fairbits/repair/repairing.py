@@ -174,7 +174,9 @@ def _attacked(
     if attack is None:
         return None, None
     watch("attacking both networks with a fresh search")
-    return attack(before), attack(after)
+    first = attack(before)
+    # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
+    return first, attack(after, evaluations=first.evaluations)
 
 
 def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:

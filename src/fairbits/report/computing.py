@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
+from fairbits.data.subject import between_notes
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
@@ -37,11 +38,11 @@ def compute_report(
     measured = measuring.measured_of(document)
     summary = summary_of_run(run)
     searched = searched_of(run, summary)
-    people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
+    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
-    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
+    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
@@ -85,8 +86,14 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=subject.notes,
+        notes=_notes(subject, evaluator),
+        blind=evaluator.blind,
     )
+
+
+def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
+    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
+    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
 
 
 def _model_words(subject: Subject) -> str:

@@ -62,6 +62,8 @@ def kept(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any]
         return None
     document = read_json(path)
     figures = document.get("figures", {})
+    if "confidence" not in document.get("bound", {}):
+        return None  # its bound did not hold: measured by an earlier version
     wanted = (evaluator.epsilon, evaluator.partition)
     if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
         return None
@@ -88,7 +90,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         stakes=tuple(Stake(**stake) for stake in document["stakes"]),
         bound_bits=bound["bits"],
         bound_rate=bound["rate"],
-        bound_credibility=bound["credibility"],
+        bound_confidence=bound["confidence"],
         noise=Noise.read(document.get("noise")),
     )
 
