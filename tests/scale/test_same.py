@@ -89,7 +89,7 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
         rounds, name = None, "climb"
 
     def plan(shards: int | None = None, **budget: float) -> Plan:
-        return Plan.of(Budget(**budget), Endless(), fingerprint="f", seed=0, m=10, shards=shards)  # type: ignore[arg-type]
+        return Plan.of(Budget(**budget), Endless(), identity="f", seed=0, m=10, shards=shards)  # type: ignore[arg-type]
 
     assert [plan(evaluations=n).count for n in (1, 499_999, 500_000, 10**7, 10**8, 10**9)] == [1, 1, 2, 40, 100, 1000]
     assert plan(seconds=5).count is None

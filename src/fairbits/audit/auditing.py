@@ -19,6 +19,7 @@ from fairbits.scale.searching import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally
 from fairbits.store import Run
 from fairbits.store.places import new_folder
+from fairbits.subject import check_identity
 
 STAGES = ("measure", "search", "debug", "repair", "report")
 SKIPPABLE = ("search", "debug", "repair")
@@ -118,6 +119,11 @@ class _Auditing:
         self.faults: dict[str, str] = {}
 
     def do(self) -> Audited:
+        if self.resume:
+            record = Run.open(self.folder).manifest
+            if self.subject.repeats == 1:
+                self.subject = self.subject.with_repeats(record.get("repeats", 1))
+            check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         document = self._timed("measure", self._measure)
         run = self._search()
         measuring.keep(run.folder, document)

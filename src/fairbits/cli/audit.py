@@ -15,6 +15,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     Skip,
     SubjectOrRun,
@@ -52,13 +53,14 @@ def audit(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
+    repeats: RepeatsOrRun = None,
     as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
+    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
@@ -83,8 +85,15 @@ def audit(
 class _Chosen:
     """What was asked for; a run that goes on keeps its own settings, and refuses others."""
 
-    def __init__(self, subject: str | None, resume: Path | None, given: dict[str, Any], protected: str | None):
-        self.given, self.source = given, subject
+    def __init__(
+        self,
+        subject: str | None,
+        resume: Path | None,
+        given: dict[str, Any],
+        protected: str | None,
+        repeats: int | None,
+    ):
+        self.given, self.source, self.repeats = given, subject, repeats
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
@@ -94,7 +103,7 @@ class _Chosen:
             self._check_same()
 
     def _check_same(self) -> None:
-        asked = {**self.given, "protected": self.protected}
+        asked = {**self.given, "protected": self.protected, "repeats": self.repeats}
         for name, value in asked.items():
             if value is not None and value != self.kept.get(name):
                 raise OptionError(
@@ -111,6 +120,7 @@ class _Chosen:
         loaded = load_subject(source, **grants)
         names = self.protected or self.kept.get("protected")
         loaded = loaded if names is None else loaded.with_protected(names)
+        loaded = loaded.with_repeats(self.repeats or self.kept.get("repeats", 1))
         return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
 
     def settings(self) -> dict[str, Any]:

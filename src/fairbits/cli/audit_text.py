@@ -114,6 +114,9 @@ def _lines(found: Audited) -> Iterator[Text]:
         person = next((one for one in data.people if one.real is real), None)
         if person is not None:
             yield _person(title, person)
+    noise = data.measured.noise
+    if noise is not None:
+        yield from (Text(note, style="yellow") for note in noise.notes(data.about.epsilon))
     yield from _explained(found)
     for stage, fault in found.faults.items():
         yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")

@@ -16,6 +16,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     SubjectOrRun,
     Threads,
@@ -77,6 +78,7 @@ def search(
     shards: Annotated[
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
+    repeats: RepeatsOrRun = None,
     top: Top = 10,
     as_is: AsIs = False,
     as_json: Json = False,
@@ -94,6 +96,7 @@ def search(
         "within": within,
         "min_plausibility": min_plausibility,
         "protected": None if protected is None else names_of(protected),
+        "repeats": repeats,
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
     loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
@@ -166,9 +169,10 @@ def _settings(
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
     loaded = load_subject(source, **grants)
     chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
-    names = chosen.pop("protected")
+    names, repeats = chosen.pop("protected"), chosen.pop("repeats")
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.with_repeats(repeats or 1)
     loaded = loaded.checked(as_is=as_is or bool(kept.get("as_is")))
     from fairbits.search import Settings
 

@@ -113,6 +113,11 @@ class Endpoint:
         table = probabilities(table) if self._options.output == "logit" else table
         return 1 - table if self.reverse else table
 
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each row of codes, asked anew; the answers are not remembered."""
+        rows = np.ascontiguousarray(inputs, dtype=np.float64)
+        return self._ask_all(rows).astype(np.float32)
+
     def close(self) -> None:
         """Let the connections go."""
         with self._opening:

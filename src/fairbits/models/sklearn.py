@@ -13,6 +13,7 @@ from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.chain import NotNative
+from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.network import Head, Network
 from fairbits.models.options import ModelOptions
@@ -32,7 +33,7 @@ _COLUMNWISE = {
 
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """Any fitted scikit-learn model, native where it is a perceptron behind column-wise encoders."""
-    estimator = getattr(estimator, "best_estimator_", estimator)  # a finished grid search stands for its winner
+    estimator = _winner(estimator)
     steps, final = _taken_apart(estimator)
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)
@@ -91,7 +92,24 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
 
 def is_perceptron(estimator: Any) -> bool:
     """Whether it has the makings of an MLPClassifier or MLPRegressor."""
-    return all(hasattr(estimator, name) for name in ("activation", "hidden_layer_sizes", "solver"))
+    marks = ("activation", "hidden_layer_sizes", "solver")
+    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    steps = attribute(estimator, "steps")
+    return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
+
+
+def _winner(estimator: Any) -> Any:
+    """A finished grid search stands for its winner."""
+    found = attribute(estimator, "best_estimator_")
+    return found if callable(attribute(found, "predict")) else estimator
+
+
+def _of_sklearn(estimator: Any) -> bool:
+    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
 
 
 def network_of_sklearn(estimator: Any) -> Network:
@@ -114,7 +132,7 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 def perceptron_in(estimator: Any) -> Any:
     """The perceptron at the end of a model, whose weights a repair may change."""
-    final = _taken_apart(getattr(estimator, "best_estimator_", estimator))[1]
+    final = _taken_apart(_winner(estimator))[1]
     network_of_sklearn(final)
     return final
 
@@ -122,7 +140,7 @@ def perceptron_in(estimator: Any) -> Any:
 def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
         estimator = estimator.steps[-1][1]
     return steps, estimator
@@ -172,7 +190,7 @@ def _behind(
 
 
 def _transform(estimator: Any, rows: Any) -> Any:
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         for _, step in estimator.steps[:-1]:
             rows = rows if step in (None, "passthrough") else step.transform(rows)
         estimator = estimator.steps[-1][1]

@@ -100,6 +100,7 @@ def repair_run(
         files=written.files,
         subject_file=written.subject_file,
         warnings=(*written.warnings, *_cautions(chosen, before, max_accuracy_loss)),
+        identity=about.identity.id,
     )
     write(result, opened.folder)
     return result

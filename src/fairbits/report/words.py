@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.domain.words import joined, shortened, unsigned_zero
+from fairbits.measure import Noise
 from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"
@@ -40,14 +41,17 @@ def limits(about: About) -> tuple[str, ...]:
     return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
 
 
-def sentence(about: About, bits: float) -> str:
-    """The report in one sentence."""
+def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
+    """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
         return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
-    return f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    found = f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    if noise is None:
+        return found
+    return f"{found} Its answers vary: one and the same twin shows up to {noise.null_q_inf_max:.2f} bits."
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
@@ -122,6 +126,8 @@ def commands(
             words.append(f"--evaluations {summary['evaluations']}")
         words += [f"--option {shlex.quote(f'{key}={value}')}" for key, value in manifest["options"].items()]
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
+    if manifest.get("repeats", 1) != 1:
+        words.append(f"--repeats {manifest['repeats']}")
     if manifest.get("within") is not None:
         words.append(f"--within {manifest['within']}")
     if manifest.get("min_plausibility") is not None:

@@ -28,7 +28,7 @@ class Shard:
     """A piece of a search as plain data: whom it is about, which rounds, and its share of the budget."""
 
     number: int
-    fingerprint: str
+    identity: str
     strategy: str
     seed: int
     first: int
@@ -46,7 +46,7 @@ class Shard:
 class Plan:
     """All shards of a search. ``count`` is None where only the clock ends it."""
 
-    fingerprint: str
+    identity: str
     strategy: str
     seed: int
     budget: Budget
@@ -54,7 +54,7 @@ class Plan:
     rounds: int | None = None
 
     @classmethod
-    def of(cls, budget: Budget, strategy: Strategy, *, fingerprint: str, seed: int, m: int, shards: int | None) -> Plan:
+    def of(cls, budget: Budget, strategy: Strategy, *, identity: str, seed: int, m: int, shards: int | None) -> Plan:
         """Cut a search; ``shards`` overrides how finely."""
         if shards is not None and shards < 1:
             raise OptionError(f"shards is {shards}; cut the search into one at least.")
@@ -68,7 +68,7 @@ class Plan:
             count = None
         else:
             count = min(shards or _default_count(counted), counted)
-        return cls(fingerprint, strategy.name, seed, budget, count, limit)
+        return cls(identity, strategy.name, seed, budget, count, limit)
 
     def shards(self) -> Iterator[Shard]:
         """In the order in which they are handed out."""
@@ -83,7 +83,7 @@ class Plan:
             first = number * self.rounds // stride
             end, stride = (number + 1) * self.rounds // stride, 1
         budget, offset = self._share(number)
-        return Shard(number, self.fingerprint, self.strategy, self.seed, first, stride, end, budget, offset)
+        return Shard(number, self.identity, self.strategy, self.seed, first, stride, end, budget, offset)
 
     def _share(self, number: int) -> tuple[Budget, int]:
         if self.count is None:

@@ -25,7 +25,9 @@ from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
 from fairbits.store import folder as places
+from fairbits.store.manifest import check_same
 from fairbits.store.places import is_local, new_folder, place_of
+from fairbits.subject import check_identity
 
 #: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
@@ -54,8 +56,8 @@ def search(
     hands = hands or Hands(threads=settings.threads)
     place = None if folder is None else place_of(folder)
     problem, strategy = problem_of(subject, settings)
-    fingerprint, m = subject.fingerprint(), problem.evaluator.m
-    plan = Plan.of(settings.budget, strategy, fingerprint=fingerprint, seed=settings.seed, m=m, shards=shards)
+    identity, m = subject.identity.id, problem.evaluator.m
+    plan = Plan.of(settings.budget, strategy, identity=identity, seed=settings.seed, m=m, shards=shards)
     if resume and place is not None:
         before = Run.open(place)
         plan, sharded = _as_before(before, plan, hands, shards), before.sharded
@@ -66,8 +68,12 @@ def search(
     settings, strategy = fitted(settings, problem, plan.shard(0).budget, place if resume else None)
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
+    manifest = manifest_of(subject, settings, problem.evaluator) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
+    if resume and place is not None:
+        stored = Run.open(place).manifest
+        check_same(stored, manifest)  # first what somebody typed, then what it stands for
+        check_identity(stored, subject.identity, what=f"the run in {str(place)!r}")
     place = place or new_folder(subject.name, settings.strategy)
     packed = Portable.of(subject, **grants) if hands.elsewhere else subject
     writer = (
@@ -91,7 +97,7 @@ def _as_before(run: Run, plan: Plan, hands: Hands, shards: int | None) -> Plan:
     if shards is not None and shards != count:
         has = "as many shards as the clock allows" if count is None else f"{count} shards"
         raise OptionError(f"the run in {str(run.folder)!r} has {has}, not {shards}; leave --shards out.")
-    return Plan(plan.fingerprint, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
+    return Plan(plan.identity, plan.strategy, plan.seed, plan.budget, count, plan.rounds)
 
 
 class _Searching:

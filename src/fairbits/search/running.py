@@ -18,7 +18,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.engine.crew import thread_count
 from fairbits.errors import OptionError
-from fairbits.measure import evaluator_of
+from fairbits.measure import Evaluator, evaluator_of, noise_of
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -28,7 +28,9 @@ from fairbits.search.seen import Seen, keys_of
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import summarise
 from fairbits.store import Run, RunWriter
+from fairbits.store.manifest import check_same
 from fairbits.store.places import new_folder
+from fairbits.subject import check_identity
 
 Watch = Callable[[Tally, float], None]
 
@@ -67,9 +69,12 @@ def search_subject(
     problem, _ = problem_of(subject, settings)
     place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
     settings, strategy = fitted(settings, problem, settings.budget, place if resume else None)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
+    manifest = manifest_of(subject, settings, problem.evaluator)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
+        stored = Run.open(place).manifest
+        check_same(stored, manifest)  # first what somebody typed, then what it stands for
+        check_identity(stored, subject.identity, what=f"the run in {str(place)!r}")
         writer = RunWriter.resume(place, manifest, **keeping)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, **keeping)
@@ -171,17 +176,20 @@ def _restored(problem: Problem, writer: RunWriter) -> dict[str, Any]:
     }
 
 
-def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
     """What run.json keeps about a search."""
+    noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
         "source": subject.source,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.document(),
+        "repeats": subject.repeats,
+        "noise": None if noise is None else noise.document(),
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
         "seed": settings.seed,
-        "epsilon": epsilon,
+        "epsilon": evaluator.epsilon,
         "partition": settings.partition,
         "within": settings.within,
         "min_plausibility": settings.min_plausibility,
