@@ -24,7 +24,7 @@ class TreeModel(SeveralClasses):
     """
 
     ensemble: Ensemble
-    classes: int | None = None  # type: ignore[assignment]  # a field in the place of the property
+    classes: int | None = None
     favourable: int = 1
     names: tuple[str, ...] = ()
     name: str = "the tree ensemble"
