@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from fairbits.domain.limits import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit
+from fairbits.domain.table import text_of
 from fairbits.errors import OptionError, choose_from
 
-Output = Literal["probabilities", "logits", "value"]
-Eats = Literal["frame", "array", "codes"]
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+Output = Literal["probability", "logit", "value"]
+InputFormat = Literal["frame", "array", "codes"]
+
+#: Spellings of earlier releases, which still work.
+_OLD_OUTPUTS = {"probabilities": "probability", "logits": "logit"}
+_OLD_NAMES = {"eats": "input_format"}
 
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
+#: What only whoever runs fairbits can say; a subject file cannot.
+GRANTS = ("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,23 +30,37 @@ class ModelOptions:
     """Everything has a default that suits most models.
 
     ``favourable`` is the output of the favourable class where there is no schema to name it. ``columns`` are the
-    attributes that the model sees, in its order (default: all). ``output`` says what comes out (default: told from
-    the model), ``eats`` what goes into a model that brings its own preprocessing. ``factory`` makes the module that
-    a file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
-    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` and ``wait`` in seconds.
+    attributes that the model sees, in its order (default: all). ``output`` says what comes out, a probability, a logit
+    or a value (default: told from the model), and ``score_of`` which of two classes a single output speaks of.
+    ``input_format`` is what goes into a model that brings its own preprocessing. ``factory`` makes the module that a
+    file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
+    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and
+    ``wait`` in seconds.
+
+    ``trust_code`` lets a reference such as ``module:function`` be imported, ``trust_pickle`` a pickle be opened,
+    ``trust`` both. ``credential`` names the environment variable whose secret the endpoint gets, ``NAME`` or
+    ``NAME@https://host``. ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what files may ask for.
     """
 
+    trust: bool = False
+    trust_code: bool = False
     trust_pickle: bool = False
+    credential: str | None = None
+    max_model_bytes: int = MAX_MODEL_BYTES
+    max_rows: int = MAX_ROWS
+    max_seconds: float = MAX_SECONDS
     favourable: int | None = None
     columns: tuple[str, ...] | None = None
     output: Output | None = None
-    eats: Eats | None = None
+    score_of: str | None = None
+    input_format: InputFormat | None = None
     factory: str | None = None
     layers: tuple[str, ...] | None = None
     batch: int = BATCH
     authorization_env: str | None = None
+    credential_header: str = "Authorization"
     headers: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 30.0
+    timeout: float = 10.0
     retries: int = 4
     wait: float = 0.25
     concurrency: int = 4
@@ -49,11 +73,22 @@ class ModelOptions:
             if isinstance(value, str) or (value is not None and not all(isinstance(v, str) for v in value)):
                 raise OptionError(f"the model's {name} are {value!r}; they must be a list of names.")
             object.__setattr__(self, name, None if value is None else tuple(value))
-        for name, allowed in (("output", get_args(Output)), ("eats", get_args(Eats))):
+        if isinstance(self.output, str):
+            object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
+        if self.score_of is not None:
+            object.__setattr__(self, "score_of", text_of(self.score_of))
+        for name, allowed in (("output", get_args(Output)), ("input_format", get_args(InputFormat))):
             value = getattr(self, name)
             if value is not None and value not in allowed:
                 raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
-        for name in ("factory", "authorization_env"):
+        if self.trust:
+            object.__setattr__(self, "trust_code", True)
+            object.__setattr__(self, "trust_pickle", True)
+        if not isinstance(self.credential_header, str) or not _HEADER.fullmatch(self.credential_header):
+            raise OptionError(
+                f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
+            )
+        for name in ("factory", "authorization_env", "credential"):
             value = getattr(self, name)
             if not (value is None or isinstance(value, str)):
                 raise OptionError(f"the model's {name} is {value!r}; it must be a text.")
@@ -62,12 +97,14 @@ class ModelOptions:
         self._check_numbers()
 
     def _check_numbers(self) -> None:
+        for name in ("max_model_bytes", "max_rows"):
+            check_limit(name, getattr(self, name))
         least = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
         for name, lowest in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
                 raise OptionError(f"the model's {name} is {value!r}; it must be a whole number from {lowest} up.")
-        for name in ("timeout", "wait", "rate"):
+        for name in ("timeout", "wait", "rate", "max_seconds"):
             value = getattr(self, name)
             if value is not None and (
                 isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9
@@ -75,18 +112,33 @@ class ModelOptions:
                 raise OptionError(f"the model's {name} is {value!r}; it must be a number larger than 0.")
 
     def section(self) -> dict[str, Any]:
-        """What a subject file would say under [model]: whatever is not as by default, except trust."""
+        """What a subject file would say under [model]: whatever is not as by default, except what is granted."""
         said: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             usual = entry.default if entry.default is not MISSING else {}
-            if value != usual and entry.name not in {"trust_pickle", "favourable"}:
+            if value != usual and entry.name not in {*GRANTS, "favourable"}:
                 said[entry.name] = list(value) if isinstance(value, tuple) else value
         return said
+
+    def grants(self) -> GrantOptions:
+        """What was granted, to load the same subject again."""
+        return {
+            "trust_code": self.trust_code,
+            "trust_pickle": self.trust_pickle,
+            "credential": self.credential,
+            "max_model_bytes": self.max_model_bytes,
+            "max_rows": self.max_rows,
+            "max_seconds": self.max_seconds,
+        }
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
         """Options by name, with a slip of the pen named."""
+        for old, new in _OLD_NAMES.items():
+            if old in given and new in given:
+                raise OptionError(f"a model has both {new!r} and {old!r}, its old name; keep the first.")
+        given = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
         known = [entry.name for entry in fields(cls)]
         for name in given:
             if name not in known:
