@@ -35,6 +35,8 @@ def repair(
 ) -> RepairResult:
     """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after.
 
+    The attack after the repair asks about as many people as the one before it.
+
     Many ``hands`` share the attacks.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
@@ -71,14 +73,16 @@ def attacker(
         threads=threads,
     )
 
-    def attack(network: Network) -> Attacked:
+    def attack(network: Network, *, evaluations: int | None = None) -> Attacked:
+        # Whoever was asked about in the first attack, so many are asked about in the second, however long it takes.
+        terms = settings if not evaluations else replace(settings, budget=Budget(evaluations=evaluations))
         with tempfile.TemporaryDirectory() as folder:
-            found = search(replace(subject, model=network), settings, Path(folder) / "attack", hands=hands)
+            found = search(replace(subject, model=network), terms, Path(folder) / "attack", hands=hands)
             figures = found.query(_FIGURES).to_pylist()[0]
-            evaluations = int((found.summary or {}).get("evaluations", 0))
+            asked = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
         if subject.schema.regression:
             rate = None
-        return Attacked(seed=settings.seed, evaluations=evaluations, id_rate=rate, **figures)
+        return Attacked(seed=settings.seed, evaluations=asked, id_rate=rate, **figures)
 
     return attack

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def show(found: Audited) -> None:
 def _lines(found: Audited) -> Iterator[Text]:
     data = found.data
     yield Text(harmless(data.sentence), style="bold")
-    yield from (Text(harmless(line), style="dim") for line in data.examined)
+    yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
     yield Text("")
     yield Text("largest k").append(
         "  " + " · ".join(f"{one.people} {one.k}{'' if one.exact else '+'}" for one in data.near), style="bold"

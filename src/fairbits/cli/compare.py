@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -24,6 +23,7 @@ from fairbits.cli.options import (
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.domain.limits import GrantOptions
@@ -86,7 +86,7 @@ def compare(
     command = _command(subject, strategies, protected, contest, budget, grants=grants)
     write_contest(contest_of(document, command=command), place / PAGE)
     if as_json:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
         return
     show(found)
     print(f"Page with plots: {place / PAGE}\nAll figures beside it, in {FIGURES} and {DOCUMENT}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.domain.limits import GrantOptions
@@ -57,7 +57,8 @@ def debug(
     if as_json:
         from fairbits.store.files import plain
 
-        print(json.dumps({"run": str(opened.folder), **plain(found.summary())}, indent=2, ensure_ascii=False))
+        figures = {"quality": opened.manifest.get("quality")}
+        print_json({"run": str(opened.folder), **figures, **plain(found.summary())})
         return
     from fairbits.cli.debug_text import show
 
@@ -67,7 +68,7 @@ def debug(
 @contextmanager
 def _stages(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
     """One line on stderr that says what is being done; nothing where stderr is no terminal."""
-    from rich.console import Console
+    from fairbits.cli.console import Console
 
     console = Console(stderr=True)
     if not shown or not console.is_terminal:

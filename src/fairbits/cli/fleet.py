@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     PartitionName,
@@ -21,7 +21,8 @@ from fairbits.cli.options import (
     stages_of,
     threads_of,
 )
-from fairbits.cli.search import gentle_stop
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.domain.limits import GrantOptions
@@ -44,6 +45,7 @@ def fleet(
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -61,13 +63,14 @@ def fleet(
             folder,
             wishes,
             out or new_folder("fleet"),
+            as_is=as_is,
             **grants,
             progress=None if as_json else _say,
             stop=stop,
         )
         stopped = stop()
     if as_json:
-        print(json.dumps({"page": str(page), **found.document()}, indent=2, ensure_ascii=False))
+        print_json({"page": str(page), **found.document()})
     else:
         _show(found, page)
     if stopped:
@@ -89,10 +92,10 @@ def _say(done: int, total: int, entry: Audited | None) -> None:
 
 def _show(found: Fleet, page: Path) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from fairbits.cli.console import Console
     from fairbits.cli.people_text import harmless
 
     console = Console(highlight=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.domain.limits import GrantOptions
@@ -39,6 +39,7 @@ def repair(
     from fairbits.audit.repairing import repair as repair_run
     from fairbits.cli.repair_text import show, watching
     from fairbits.repair.writing import document
+    from fairbits.store import Run
 
     with watching(shown=not as_json) as watch:
         result = repair_run(
@@ -53,10 +54,11 @@ def repair(
             hands=hands_of(workers, ray, threads),
             watch=watch,
         )
+    quality = Run.open(run).manifest.get("quality")
     if as_json:
-        print(json.dumps({"run": str(run), **document(result)}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run), "quality": quality, **document(result)})
     else:
-        show(result)
+        show(result, quality)
 
 
 def _attack_budget(text: str) -> Budget | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Json, RunPlace, Threads, granting, threads_of
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.domain.limits import GrantOptions
@@ -36,6 +36,6 @@ def report(
         data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
     if as_json:
-        print(json.dumps({"report": str(page), "summary": summary_of(data)}, indent=2, ensure_ascii=False))
+        print_json({"report": str(page), "summary": summary_of(data)})
     else:
         print(page)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
@@ -28,6 +26,8 @@ from fairbits.cli.options import (
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def search(
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
     top: Top = 10,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -95,7 +96,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), grants)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -114,28 +115,11 @@ def search(
         )
     summary = run.summary or {}
     if as_json:
-        print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
         show(run, top, loaded.notes)
-    if run.status == "interrupted" and not as_json:
+    if run.status == "interrupted":
         raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
-
-
-@contextmanager
-def gentle_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks the search to end after the batch that it is at; a second one ends the program."""
-    asked = False
-
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
@@ -150,13 +134,13 @@ def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int |
 def _options(texts: list[str] | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in texts or []:
-        name, mark, value = text.partition("=")
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER or NAME=WORD, e.g. local_moves=200 or mode=semi.")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name] = json.loads(value)
         except json.JSONDecodeError:
-            mark = ""
-        if not mark or isinstance(options.get(name.strip()), list | dict):
-            raise OptionError(f"--option {text!r} is not NAME=NUMBER, e.g. local_moves=200.")
+            options[name] = value  # a word
     return options
 
 
@@ -166,6 +150,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
+    as_is: bool,
     grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
@@ -184,6 +169,7 @@ def _settings(
     names = chosen.pop("protected")
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.checked(as_is=as_is or bool(kept.get("as_is")))
     from fairbits.search import Settings
 
     wanted = {name: value for name, value in chosen.items() if value is not None}

@@ -95,7 +95,7 @@ def debug_run(
         rho=rho,
         neurons=neurons,
         attribution=attribution,
-        origin=judge(first, labels, again, accuracy=accuracy),
+        origin=judge(first, labels, again, accuracy=accuracy, alike=bool((figures.k == 1).all())),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,

@@ -242,7 +242,10 @@ class Attribute:
     def read(self, code: float) -> str:
         """One code as people read it."""
         if self.labels:
-            return self.labels[round(code - self.low)]
+            place = round(code - self.low)
+            if not 0 <= place < len(self.labels):
+                raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
+            return self.labels[place]
         return f"{code:g}" if self.kind == "real" else str(round(code))
 
     def read_twin(self, code: float) -> str:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits import sandbox
 from fairbits.domain.limits import MAX_ROWS, check_bytes, check_cells, check_limit, check_rows, max_table_bytes
-from fairbits.domain.table import check_names
+from fairbits.domain.table import BINARY, check_names
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _PARQUET = frozenset({".parquet", ".pq"})
-_BINARY = _PARQUET | {".feather", ".arrow", ".ipc"}
+
 #: Seconds that the first reading of a table may take, and bytes for each further one.
 _SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
 #: Tables that have been read in a child process, as they were then.
@@ -95,7 +95,7 @@ def _fault(error: BaseException) -> str:
 
 def _remedy(file: Path) -> str:
     """What to do about a file that cannot be read."""
-    if file.suffix.lower() in _BINARY:
+    if file.suffix.lower() in BINARY:
         return "write the file again, or name one that is whole"
     with file.open("rb") as opened:
         start = opened.read(4096)
@@ -106,7 +106,7 @@ def _remedy(file: Path) -> str:
 
 def _read(file: Path, delimiter: str, max_rows: int) -> pa.Table:
     suffix = file.suffix.lower()
-    if suffix in _BINARY:
+    if suffix in BINARY:
         if suffix in _PARQUET:
             _check_parquet(file, max_rows)
         _try_out(file, max_rows)

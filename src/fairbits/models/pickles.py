@@ -10,6 +10,7 @@ from typing import Any
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.limits import check_archive, check_arrays
+from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
@@ -17,6 +18,13 @@ _HARMLESS = {
     "numpy.dtype",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    # Trees are arrays; they are read as data and checked before anything follows their child numbers.
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    # Inside a HistGradientBoosting with categories: the check of its own columns. Whatever function a partial holds
+    # is listed by itself, so that no other comes in with it.
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
 }
 
 
@@ -91,7 +99,14 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
     from skops import io
 
     try:
-        return io.load(path, trusted=unknown)
+        model = io.load(path, trusted=unknown)
+        if "sklearn.tree._tree.Tree" in unknown or any(name.endswith("TreePredictor") for name in unknown):
+            from fairbits.models.trees.sklearn import check_trees
+
+            check_trees(model)
+        return model
+    except Damaged as error:
+        raise ModelError(f"the model {str(path)!r} is damaged: {error}") from None
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable .skops file: {reason(error)}") from None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.data.subject import between_notes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
@@ -17,6 +19,8 @@ from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
 from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Run, subject_of
+from fairbits.subject.checks import quality_of
+from fairbits.subject.quality import Quality
 
 
 def compute_report(
@@ -28,7 +32,7 @@ def compute_report(
     **grants: Unpack[GrantOptions],
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject, **grants)
+    about = _with_quality(subject_of(run, subject, **grants), run)
     evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:
@@ -37,9 +41,9 @@ def compute_report(
     measured = measuring.measured_of(document)
     summary = summary_of_run(run)
     searched = searched_of(run, summary)
-    people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
+    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
-    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
+    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
@@ -57,6 +61,14 @@ def compute_report(
         remaking=_remaking(run, searched),
         warnings=(*run.warnings(), *_unfinished(run)),
     )
+
+
+def _with_quality(subject: Subject, run: Run) -> Subject:
+    """The subject with what the search knew about its model; whoever began the run has accepted it as it is."""
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
@@ -83,8 +95,15 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=subject.notes,
+        notes=_notes(subject, evaluator),
+        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        blind=evaluator.blind,
     )
+
+
+def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
+    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
+    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
 
 
 def _model_words(subject: Subject) -> str:

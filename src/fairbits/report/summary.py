@@ -22,6 +22,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
     measured = data.measured
     document = {
         **search,
+        **data.about.quality.figures(),
         "format": FORMAT,
         "report": {
             "fairbits": __version__,
@@ -40,11 +41,12 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         },
         "measure": {
             **measured.figures,
+            **data.about.quality.figures(),
             "rows_total": measured.rows_total,
             "bound": {
                 "bits": measured.bound_bits,
                 "rate": measured.bound_rate,
-                "credibility": measured.bound_credibility,
+                "confidence": measured.bound_confidence,
             },
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],
