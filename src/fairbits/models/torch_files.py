@@ -14,12 +14,8 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.chain import NotNative
-<<<<<<< HEAD
 from fairbits.models.limits import MAX_DESCRIPTION
-from fairbits.models.loaded import Loaded, read_output
-=======
 from fairbits.models.loaded import Loaded, read_note, read_output
->>>>>>> main
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pt2 import Archive
