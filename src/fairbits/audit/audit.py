@@ -30,8 +30,8 @@ class Audit:
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
     or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
-    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``score_of="approved"`` (the class
-    that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``score_of="approved"`` (the
+    class that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
     ``credential="NAME"`` for an endpoint, or ``max_rows``. Where there are labels, a model that decides against them is
     refused, unless ``as_is``.
     """
