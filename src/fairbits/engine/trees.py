@@ -295,7 +295,9 @@ class _Bins:
         self.tests, self.size = _Tests(size), size
         last = np.searchsorted(cuts, ensemble.threshold[nodes], side="left") + 1
         rule, missing_left = ensemble.missing[nodes], ensemble.missing_left[nodes]
-        nan_left = np.where(rule == NAN, missing_left, np.where(rule == ZERO, missing_left, ensemble.threshold[nodes] >= 0))
+        nan_left = np.where(
+            rule == NAN, missing_left, np.where(rule == ZERO, missing_left, ensemble.threshold[nodes] >= 0)
+        )
         zero = np.searchsorted(cuts, ZERO_WIDTH, side="left") + 1 if (rule == ZERO).any() else 0
         keys = np.stack([last, nan_left, np.where(rule == ZERO, 1 + missing_left, 0)], axis=1).astype(np.int64)
         distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
@@ -377,7 +379,9 @@ class _Planner:
         self.place = {c: i for i, c in enumerate(self.free)}
         single = ensemble.precision == "float32"
         self.twin_bins = {
-            c: self.bins[c].bins_of(self.twin_values[:, self.protected[c]], single) for c in self.protected if c in self.bins
+            c: self.bins[c].bins_of(self.twin_values[:, self.protected[c]], single)
+            for c in self.protected
+            if c in self.bins
         }
         self.single = single
 

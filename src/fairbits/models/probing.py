@@ -37,9 +37,7 @@ class NotColumnwise(NotNative):
         super().__init__("its encoders look at several columns at once, or bend a real one.")
 
 
-def encoding_of(
-    transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False
-) -> Encoding:
+def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
     """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to.
 
     ``exact`` is for models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated,

@@ -210,9 +210,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
 
 
-def _through_library(
-    content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str
-) -> Loaded:
+def _through_library(content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
     model = library_model(content, file)
     if schema is not None:
@@ -259,5 +257,3 @@ class _Margins:
     def predict(self, rows: Any) -> Any:
         """What the booster predicts for a frame or an array."""
         return self._booster.inplace_predict(rows)
-
-

@@ -130,7 +130,10 @@ def _checked(document: Any) -> Read:
     for kind in ("text_features", "embedding_features"):
         if info.get(kind):
             raise NotNative(f"it has {kind.replace('_', ' ')}.")
-    flat = {int(f["flat_feature_index"]): str(f.get("feature_name") or f.get("feature_id") or "") for f in (*floats, *categories)}
+    flat = {
+        int(f["flat_feature_index"]): str(f.get("feature_name") or f.get("feature_id") or "")
+        for f in (*floats, *categories)
+    }
     count = max(flat, default=-1) + 1
     if not 0 < count <= 1_000_000:
         raise Damaged(f"it has {count:,} features.")
@@ -220,7 +223,11 @@ class _Columns:
         entries = [entry for entry in info.get("ctrs") or [] for _ in entry["borders"]]
         place = int(split["split_index"]) - ahead
         chosen = entries[place] if 0 <= place < len(entries) else None
-        if chosen is None or float(split["border"]) not in chosen["borders"] or int(chosen["target_border_idx"]) != start:
+        if (
+            chosen is None
+            or float(split["border"]) not in chosen["borders"]
+            or int(chosen["target_border_idx"]) != start
+        ):
             raise NotNative("a statistic of its categories is not described.")
         key = json.dumps([chosen["identifier"], chosen["prior_numerator"], chosen["prior_denomerator"], start])
         if key not in self._statistics:

@@ -235,9 +235,7 @@ class Ensemble:
         """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
         if self.width == 1:
             raise ValueError("trees with leaves of one value belong to one output each.")
-        return replace(
-            self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy()
-        )
+        return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
 def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:

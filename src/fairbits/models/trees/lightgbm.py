@@ -50,9 +50,7 @@ def ensemble_of_text(text: str) -> Read:
         raise Damaged(f"it announces {len(facts['tree_sizes'].split())} trees, but has {len(trees)}; it is cut off.")
     rounds = max(1, len(trees) // max(per_round, 1))
     scale = 1.0 / rounds if "average_output" in facts else 1.0
-    ensemble = Ensemble.build(
-        trees, features=features, base=np.zeros(per_round), link=link, slope=slope, scale=scale
-    )
+    ensemble = Ensemble.build(trees, features=features, base=np.zeros(per_round), link=link, slope=slope, scale=scale)
     names = tuple(facts.get("feature_names", "").split())
     return Read(ensemble, classes, _features(names, features, facts, text), "the LightGBM model", objective=objective)
 
@@ -117,8 +115,14 @@ def _tree(block: str, number: int, per_round: int) -> Tree:
     if inner == 0:
         empty = np.zeros(1)
         return Tree(
-            np.array([-1]), empty, empty.astype(int), empty.astype(int), empty.astype(np.int8), empty.astype(bool),
-            values[:, None], output=number % max(per_round, 1),
+            np.array([-1]),
+            empty,
+            empty.astype(int),
+            empty.astype(int),
+            empty.astype(np.int8),
+            empty.astype(bool),
+            values[:, None],
+            output=number % max(per_round, 1),
         )
     feature = _ints(facts, "split_feature", inner)
     threshold = _floats(facts, "threshold", inner)

@@ -89,9 +89,7 @@ def _boosted(estimator: Any, labels: tuple[str, ...] | None, features: int) -> E
     rounds = np.asarray(estimator.estimators_, dtype=object)
     outputs = rounds.shape[1]
     base = np.asarray(estimator._raw_predict_init(np.zeros((1, features), dtype=np.float32)), dtype=np.float64)
-    trees = [
-        _tree(member.tree_, classifies=False, output=k) for members in rounds for k, member in enumerate(members)
-    ]
+    trees = [_tree(member.tree_, classifies=False, output=k) for members in rounds for k, member in enumerate(members)]
     link: Link = "identity"
     slope = 1.0
     if labels is not None:
@@ -112,7 +110,9 @@ def _histogram(estimator: Any, labels: tuple[str, ...] | None) -> Ensemble:
     rounds = estimator._predictors
     outputs = len(rounds[0]) if rounds else np.size(estimator._baseline_prediction)
     bins = estimator._bin_mapper
-    known, places = bins.make_known_categories_bitsets() if hasattr(bins, "make_known_categories_bitsets") else (None, None)
+    known, places = (
+        bins.make_known_categories_bitsets() if hasattr(bins, "make_known_categories_bitsets") else (None, None)
+    )
     trees = [
         _histogram_tree(predictor, known, places, output=k) for round_ in rounds for k, predictor in enumerate(round_)
     ]

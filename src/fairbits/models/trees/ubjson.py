@@ -111,5 +111,3 @@ class _Reader:
             found[key] = self.value(self.marker(), depth + 1)
             marker = self.marker()
         return found
-
-
