@@ -13,6 +13,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,8 @@ def measure(people: int, threads: int, rounds: int) -> None:
                 pairs = []
                 with threadpool_limits(threads):
                     for _ in range(rounds):
-                        ours = timed(lambda: evaluator.scores(asked)) / len(asked)
-                        theirs = timed(lambda: predict(rows)) / len(some)
+                        ours = timed(partial(evaluator.scores, asked)) / len(asked)
+                        theirs = timed(partial(predict, rows)) / len(some)
                         pairs.append((theirs / ours, ours, theirs))
                 ratio, ours, theirs = sorted(pairs)[len(pairs) // 2]
                 print(

@@ -54,7 +54,7 @@ CODES = random_people(np.random.default_rng(3), BINARY, 500)
 WISH = 0.8 * CODES[:, 2] + 0.02 * CODES[:, 4] + (CODES[:, 3] == 1) + 0.4 * CODES[:, 0] + (CODES[:, 1] == 1)
 WISH = WISH + np.random.default_rng(4).normal(size=500)
 TARGETS = {
-    "two": (WISH > np.median(WISH)).astype(int),
+    "two": (np.median(WISH) < WISH).astype(int),
     "three": np.digitize(WISH, np.quantile(WISH, [0.3, 0.6])),
     "value": WISH - WISH.min() + 0.1,
 }

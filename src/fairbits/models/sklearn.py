@@ -1,4 +1,4 @@
-"""scikit-learn, bare or behind encoders: perceptrons and linear models as networks, trees as trees, else black boxes."""
+"""scikit-learn, bare or behind encoders: perceptrons and linear models as networks, trees, else black boxes."""
 
 from __future__ import annotations
 
