@@ -17,7 +17,7 @@ from tests.conftest import random_people
 
 MANIFEST = {
     "subject": "people",
-    "fingerprint": "0123456789abcdef",
+    "source": "0123456789abcdef",
     "strategy": "random",
     "options": {"batch": 4096, "within": None},
     "seed": 0,

@@ -34,7 +34,7 @@ KILLS = 12
         ({"epsilon": 0.05}, "epsilon 0.025, but 0.05 was asked for"),
         ({"options": {"batch": 4096, "within": 2}}, "options.within nothing, but 2 was asked for"),
         ({"protected": ["sex"]}, "protected age, sex, but sex was asked for"),
-        ({"fingerprint": "ff", "seed": 7}, "fingerprint 0123456789abcdef, but ff was asked for; seed 0, but 7 was"),
+        ({"source": "ff", "seed": 7}, "source 0123456789abcdef, but ff was asked for; seed 0, but 7 was"),
         ({"extra": True}, "extra nothing, but True was asked for"),
     ],
 )

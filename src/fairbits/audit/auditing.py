@@ -26,6 +26,7 @@ from fairbits.search.resume import kept_settings
 from fairbits.store import Run
 from fairbits.store.files import read_json
 from fairbits.store.places import new_folder
+from fairbits.subject import check_identity
 
 STAGES = ("measure", "search", "debug", "repair", "report")
 SKIPPABLE = ("search", "debug", "repair")
@@ -177,6 +178,11 @@ class _Auditing:
 
     def do(self) -> Audited:
         self.tell("plan", "plan", self.shares.words(self.wishes.skip))
+        if self.resume:
+            record = Run.open(self.folder).manifest
+            if self.subject.repeats == 1:
+                self.subject = self.subject.with_repeats(record.get("repeats", 1))
+            check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         document = self._timed("measure", self._measure)
         run = self._search()
         measuring.keep(run.folder, document)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, Unpack
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     Skip,
     SubjectOrRun,
@@ -56,6 +58,8 @@ def audit(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
+    repeats: RepeatsOrRun = None,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -68,8 +72,8 @@ def audit(
         "within": within,
         "min_plausibility": min_plausibility,
     }
-    chosen = _Chosen(subject, resume, given, protected)
-    loaded = chosen.subject(**grants)
+    chosen = _Chosen(subject, resume, given, protected, repeats)
+    loaded = chosen.subject(as_is, **grants)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
     from fairbits.report import summary_of
@@ -93,8 +97,15 @@ def audit(
 class _Chosen:
     """What was asked for; a run that goes on keeps its own settings, and refuses others."""
 
-    def __init__(self, subject: str | None, resume: Path | None, given: dict[str, Any], protected: str | None):
-        self.given, self.source = given, subject
+    def __init__(
+        self,
+        subject: str | None,
+        resume: Path | None,
+        given: dict[str, Any],
+        protected: str | None,
+        repeats: int | None,
+    ):
+        self.given, self.source, self.repeats = given, subject, repeats
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
@@ -102,9 +113,9 @@ class _Chosen:
             from fairbits.store import Run
 
             self.kept = Run.open(resume).manifest
-            kept_settings(self.kept, {**given, "protected": self.protected})
+            kept_settings(self.kept, {**given, "protected": self.protected, "repeats": repeats})
 
-    def subject(self, **grants: Unpack[GrantOptions]) -> Subject:
+    def subject(self, as_is: bool, /, **grants: Unpack[GrantOptions]) -> Subject:
         from fairbits.data import load_subject
 
         source = self.source or self.kept.get("source")
@@ -112,7 +123,9 @@ class _Chosen:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
         loaded = load_subject(source, **grants)
         names = self.protected or self.kept.get("protected")
-        return loaded if names is None else loaded.with_protected(names)
+        loaded = loaded if names is None else loaded.with_protected(names)
+        loaded = loaded.with_repeats(self.repeats or self.kept.get("repeats", 1))
+        return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
 
     def settings(self) -> dict[str, Any]:
         chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}

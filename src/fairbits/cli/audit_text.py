@@ -109,7 +109,7 @@ def show(found: Audited) -> None:
 def _lines(found: Audited) -> Iterator[Text]:
     data = found.data
     yield Text(harmless(data.sentence), style="bold")
-    yield from (Text(harmless(line), style="dim") for line in data.examined)
+    yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
     yield Text("")
     yield Text("largest k").append(
         "  " + " · ".join(f"{one.people} {one.k}{'' if one.exact else '+'}" for one in data.near), style="bold"
@@ -121,6 +121,9 @@ def _lines(found: Audited) -> Iterator[Text]:
         person = next((one for one in data.people if one.real is real), None)
         if person is not None:
             yield _person(title, person)
+    noise = data.measured.noise
+    if noise is not None:
+        yield from (Text(note, style="yellow") for note in noise.notes(data.about.epsilon))
     yield from _explained(found)
     for stage, fault in found.faults.items():
         yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")

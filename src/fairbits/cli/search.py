@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     SubjectOrRun,
     Threads,
@@ -84,7 +86,9 @@ def search(
     batch: Annotated[
         _Number, typer.Option(help="Ask the model about so many people at a time.", show_default="by its speed")
     ] = None,
+    repeats: RepeatsOrRun = None,
     top: Top = 10,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -101,9 +105,10 @@ def search(
         "min_plausibility": min_plausibility,
         "batch": batch,
         "protected": None if protected is None else names_of(protected),
+        "repeats": repeats,
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), grants)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -168,6 +173,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
+    as_is: bool,
     grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run as it was started."""
@@ -185,15 +191,19 @@ def _settings(
     from fairbits.search import Settings
     from fairbits.search.resume import kept_settings
 
-    names = given["protected"]
-    wanted = {name: value for name, value in given.items() if name != "protected" and value is not None}
+    names, repeats = given["protected"], given["repeats"]
+    wanted = {
+        name: value for name, value in given.items() if name not in ("protected", "repeats") and value is not None
+    }
     if kept is not None:
         from fairbits.store.manifest import check_same
 
         check_same({"subject": kept["subject"]}, {"subject": loaded.name})
-        wanted, names = kept_settings(kept, given), kept["protected"]
+        wanted, names, repeats = kept_settings(kept, given), kept["protected"], kept.get("repeats", 1)
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.with_repeats(repeats or 1)
+    loaded = loaded.checked(as_is=as_is or bool((kept or {}).get("as_is")))
     return loaded, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
 
 

@@ -100,6 +100,7 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         labels["present"] = result.origin.labels.present
     return {
         "subject": result.subject,
+        "identity": result.identity,
         "epsilon": result.epsilon,
         "partition": result.partition,
         "seed": result.seed,

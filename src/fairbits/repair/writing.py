@@ -59,6 +59,7 @@ def document(result: RepairResult) -> dict[str, Any]:
     """Everything but the weights."""
     return {
         "subject": result.subject,
+        "identity": result.identity,
         "version": __version__,
         "seed": result.seed,
         "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0

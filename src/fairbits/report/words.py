@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.domain.words import joined, shortened, unsigned_zero
+from fairbits.measure import Noise
 from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"
@@ -41,14 +42,17 @@ def limits(about: About) -> tuple[str, ...]:
     return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
 
 
-def sentence(about: About, bits: float) -> str:
-    """The report in one sentence."""
+def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
+    """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
         return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
-    return f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    found = f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    if noise is None:
+        return found
+    return f"{found} Its answers vary: one and the same twin shows up to {noise.null_q_inf_max:.2f} bits."
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
@@ -122,10 +126,14 @@ def commands(
         words += [f"--option {shlex.quote(f'{key}={_option(value)}')}" for key, value in manifest["options"].items()]
     words += _limits(manifest, summary)
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
+    if manifest.get("repeats", 1) != 1:
+        words.append(f"--repeats {manifest['repeats']}")
     if manifest.get("within") is not None:
         words.append(f"--within {manifest['within']}")
     if manifest.get("min_plausibility") is not None:
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
+    if manifest.get("as_is"):
+        words.append("--as-is")
     words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
     for stage, document in stages.items():

@@ -20,7 +20,7 @@ import numpy as np
 from fairbits.data import Subject
 from fairbits.engine.crew import thread_count
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.measure import evaluator_of
+from fairbits.measure import Evaluator, evaluator_of, noise_of
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -34,9 +34,11 @@ from fairbits.search.tasks import Plan, Task
 from fairbits.store import Run, RunWriter, TaskRecord, TaskWriter
 from fairbits.store import folder as places
 from fairbits.store.doubles import find_doubles, keep_doubles
+from fairbits.store.manifest import check_same
 from fairbits.store.places import is_local, new_folder, place_of
 from fairbits.store.records import Layout
 from fairbits.store.tasks import read_records
+from fairbits.subject import check_identity
 
 Watch = Callable[[Tally, float], None]
 
@@ -235,10 +237,12 @@ def search_subject(
         plan, buckets = kept_plan(before, plan, tasks), before.buckets
         settings = replace(settings, batch=before.manifest.get("batch"))
     settings, strategy = fitted(settings, problem, plan.task(0).budget, before)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | runner.manifest()
+    manifest = manifest_of(subject, settings, problem.evaluator) | runner.manifest()
     manifest |= {"shards": plan.count, "buckets": buckets, "threads": runner.threads}
     place = place or new_folder(subject.name, settings.strategy)
     if before is not None:
+        check_same(before.manifest, manifest)  # first what somebody typed, then what it stands for
+        check_identity(before.manifest, subject.identity, what=f"the run in {str(place)!r}")
         writer = RunWriter.resume(place, manifest)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force)
@@ -279,23 +283,28 @@ def fitted(
     return replace(settings, options=options), make_strategy(settings.strategy, options, problem)
 
 
-def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[str, Any]:
+def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
     """What run.json keeps about a search."""
+    noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
         "source": subject.source,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.document(),
+        "repeats": subject.repeats,
+        "noise": None if noise is None else noise.document(),
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
         "seed": settings.seed,
-        "epsilon": epsilon,
+        "epsilon": evaluator.epsilon,
         "partition": settings.partition,
         "within": settings.within,
         "min_plausibility": settings.min_plausibility,
         "batch": settings.batch,
         "threads": settings.threads,
         "budget": asdict(settings.budget),
+        "quality": None if subject.quality is None else subject.quality.figures(),
+        "as_is": subject.as_is,
     }
 
 

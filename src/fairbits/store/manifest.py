@@ -20,8 +20,11 @@ FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
 OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
-#: What may differ when a run goes on: how long it may take, and who does it (see ``search/resume.py``).
-MAY_DIFFER = ("budget", "threads", "workers", "ray")
+#: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
+#: ``search/resume.py``).
+MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
+#: What is compared in another way (scores within rounding), or was measured afresh.
+JUDGED = ("identity", "noise")
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def timestamp() -> str:
 
 def _differences(stored: Mapping[str, Any], asked: Mapping[str, Any], path: str = "") -> Iterator[str]:
     for name in dict.fromkeys((*stored, *asked)):
-        if not path and name in MAY_DIFFER:
+        if not path and name in (*MAY_DIFFER, *JUDGED):
             continue
         was, now = stored.get(name), asked.get(name)
         if isinstance(was, Mapping) and isinstance(now, Mapping):

@@ -167,10 +167,10 @@ def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
     if schema is not None and len(schema.classes) != 2:
         return read
     names = ("0", "1") if schema is None else schema.classes
-    if read.classes is None and ensemble.link == "identity" and options.output in (None, "logits"):
+    if read.classes is None and ensemble.link == "identity" and options.output in (None, "logit"):
         note = (
-            f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the logit of "
-            f'{names[1]!r}; if they are something else, say so with output = "…" under [model].'
+            f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the "
+            f'logit of {names[1]!r}; if they are something else, say so with output = "…" under [model].'
         )
         more = () if options.output else (note,)
         return replace(read, ensemble=_logistic(ensemble), classes=2, notes=(*read.notes, *more))
