@@ -3,7 +3,8 @@
 The contract: POST {"rows": [{"age": 3, "job": "Tech"}, …]} is answered with 200 and {"scores": [0.12, …]}, one number
 per row: the probability of the favourable class (of the other one where ``score_of`` names it), or the predicted
 value. Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx answers, refused and broken
-connections are tried again, after a pause that doubles (or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once more. Redirects are not followed: they
+connections are tried again, after a pause that doubles (or as long as Retry-After says, up to LONGEST_PAUSE);
+silence is tried once more. Redirects are not followed: they
 could carry the credentials elsewhere.
 
 A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
