@@ -154,10 +154,29 @@ def test_a_search_keeps_gaps_and_invents_none(people: pd.DataFrame, tmp_path: Pa
     audit = fairbits.Audit.from_table(model, holes, target="approved", protected=["sex"], favourable="yes")
     run = audit.search(budget=fairbits.Budget(evaluations=4000), out=tmp_path / "run", threads=1)
     schema = audit.subject.schema
-    ages = {case.attributes["age"] for case in run.cases(top=None)}
-    incomes = {case.attributes["income"] for case in run.cases(top=None)}
-    assert schema["age"].gap is None and MISSING not in ages
-    assert MISSING in incomes
+    found = run.cases()
+    assert schema["age"].gap is None and found["age"].null_count == 0
+    assert 0 < found["income"].null_count < len(found)
+    assert len(run.cases(where="income is null")) == found["income"].null_count
+    men, women = (len(run.cases(where=f"sex = '{sex}'")) for sex in "mf")
+    nobody = len(run.cases(where="sex is null or sex = '(missing)'"))
+    assert men > 0 and women > 0 and men + women + nobody == len(found)
+    with pytest.raises(fairbits.FairbitsError, match="Did you mean 'sex'"):
+        run.cases(where="sexx = 'm'")
+    assert fairbits.plot.severity(run) is not None and fairbits.plot.twins(run.worst(1)[0], run) is not None
+
+
+def test_figures_of_everybody_as_a_frame(people: pd.DataFrame) -> None:
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    model.fit(_inputs(people, categories=True), people.approved)
+    audit = fairbits.Audit.from_table(model, people, target="approved", protected=["sex"], favourable="yes")
+    found = audit.measure(threads=1)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["k", "q_inf", "q_1", "low", "high", "flips"]
+    assert frame.index.name == "row" and frame.index.tolist() == list(range(1, len(people) + 1))
+    assert frame.k.mean() == pytest.approx(found.k_mean.value) and (frame.low <= frame.high).all()
+    short = [audit, audit.subject, audit.subject.schema, found, fairbits.Network.build([np.eye(2)], [np.zeros(2)])]
+    assert all(len(repr(one)) < 200 and "\n" not in repr(one) for one in short)
 
 
 def test_a_network_says_that_it_takes_no_gaps(people: pd.DataFrame) -> None:
@@ -208,14 +227,14 @@ def test_subject_toml_leaves_gaps_to_the_model(people: pd.DataFrame, tmp_path: P
     skops = pytest.importorskip("skops.io")
     skops.dump(model, tmp_path / "model.skops")
     people.to_csv(tmp_path / "people.csv", index=False)
-    from tests.cli.calling import call
+    from tests.cli.calling import fairbits as shell
 
-    done = call(
+    done = shell(
         *("init", "people.csv", "--model", "model.skops", "--target", "approved", "--protected", "sex"),
         *("--favourable", "yes", "--yes"),
         cwd=tmp_path,
     )
-    assert done.code == 0, done.err
+    assert done.returncode == 0, done.stderr
     text = (tmp_path / "subject.toml").read_text()
     assert 'missing = "model"' in text and "customer_id" in text and "[attributes.zip]" not in text
     subject = fairbits.load_subject(tmp_path / "subject.toml")

@@ -199,7 +199,9 @@ def subject_of_table(
     def made(one: Schema) -> Subject:
         loaded = read_model(model, one, options)
         people = table_from_arrow(data, one, file=file)
-        return make_subject(name, loaded, one, people, options=options, original=model)
+        subject = make_subject(name, loaded, one, people, options=options, original=model)
+        subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
+        return subject
 
     subject = _widened(made, schema, lambda: wider_schema(data, schema, **asked))
     narrower = without_unseen(subject.schema, subject.encoding)

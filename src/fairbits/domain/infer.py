@@ -27,7 +27,11 @@ FEWEST_ROWS = 20
 #: Text of which so many of the rows have a value of their own names people, and is nothing that they share.
 DISTINCT = 0.9
 
-_IDENTIFIER = re.compile(r"(^|[_\W])(id|ids|uuid|guid|index|key|nr|no|rowid|ssn)$|^(unnamed: \d+|__index_level_\d+__)?$", re.I)
+_IDENTIFIER = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|index|key|nr|no|num|number|rowid|ssn|account|acct|ref|reference|serial|record|case)$"
+    r"|^(unnamed: \d+|__index_level_\d+__)?$",
+    re.IGNORECASE,
+)
 _INNER_ID = re.compile(r"[a-z]I[Dd]$")  # customerId
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
 
@@ -142,10 +146,8 @@ def no_attribute(name: str, column: Any) -> str:
     if pa.types.is_floating(values.type):
         return ""
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
-    if different < len(values) or len(values) < (2 if named else FEWEST_ROWS):
-        return ""
-    counted = pc.max(present).as_py() - pc.min(present).as_py() == len(present) - 1
-    return "identifiers: every row has its own number" if named or counted else ""
+    own = named and different == len(values) >= FEWEST_ROWS
+    return "identifiers: every row has its own number" if own else ""
 
 
 def _are_dates(texts: Any) -> bool:
