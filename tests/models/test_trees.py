@@ -413,7 +413,7 @@ def test_columns_that_are_called_otherwise(files: dict[str, Path]) -> None:
     attributes = tuple(
         a if a.name != "income" else Attribute(name="incomes", kind="real", low=-1.5, high=4.0) for a in ATTRIBUTES
     )
-    refused(files["lightgbm"], "did you mean 'incomes'", Schema(attributes, target="hired", classes=("0", "1")))
+    refused(files["lightgbm"], "Did you mean 'incomes'", Schema(attributes, target="hired", classes=("0", "1")))
     fewer = tuple(a for a in ATTRIBUTES if a.name != "income")
     refused(files["xgboost"], "trained on the column 'income'", Schema(fewer, target="hired", classes=("0", "1")))
 

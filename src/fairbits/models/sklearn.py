@@ -105,7 +105,7 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
         raise NotNative("its encoders look at several columns at once, or bend a real one.")
     if encoding.width != read.ensemble.features:
         raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
-    return with_encoding(read, encoding, read.notes)
+    return with_encoding(read, encoding, schema, read.notes)
 
 
 def is_perceptron(estimator: Any) -> bool:

@@ -238,6 +238,14 @@ class Ensemble:
         """Predictions from sums: one column, or one for every class."""
         return apply_link(sums, self.link, self.slope)
 
+    def reordered(self, order: Sequence[int]) -> Ensemble:
+        """The same trees with output ``order[i]`` in place i."""
+        if self.width > 1:
+            values = np.ascontiguousarray(self.values[:, list(order)])
+            return replace(self, values=values, base=self.base[list(order)].copy())
+        place = np.argsort(order)
+        return replace(self, output=place[self.output], base=self.base[list(order)].copy())
+
     def only_output(self, output: int) -> Ensemble:
         """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
         if self.width == 1:
