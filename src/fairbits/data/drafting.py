@@ -280,6 +280,7 @@ def write_draft(
 
 def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
     """The draft that loads and agrees with the labels; else as it is, with the trouble."""
+
     def made(schema: Schema) -> tuple[Draft, Subject]:
         one = replace(draft, schema=schema)
         return one, loaded(one)

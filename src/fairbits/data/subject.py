@@ -209,7 +209,14 @@ def make_subject(
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *schema.notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (
+        *notes,
+        *schema.notes,
+        *told,
+        *fitted.notes,
+        *_protected_notes(schema, fitted.encoding),
+        *check_rules(schema, table.codes),
+    )
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
 
 
@@ -315,7 +322,7 @@ def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
     if stated is None:
         return schema
     if stated != "model":
-        raise SchemaError(f"[table] missing is {str(stated)[:40]!r}; say \"model\", or leave it out.")
+        raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
     holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
     attributes = tuple(
         replace(a, missing="model", high=None if a.kind == "category" else a.high)

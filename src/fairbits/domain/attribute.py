@@ -39,9 +39,9 @@ class Attribute:
     ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label; one of
     them may be "", for the value that was dropped from the encoding and shows as zeros in all the others.
 
-    ``missing`` says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps,
-    and no twin takes it; "value" makes it a value that twins of a protected attribute take as well. ``holds`` says what
-    labels are for the model: "text" although they look like numbers or truth values, or "date".
+    ``missing`` says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own
+    gaps, and no twin takes it; "value" makes it a value that twins of a protected attribute take as well. ``holds``
+    says what labels are for the model: "text" although they look like numbers or truth values, or "date".
 
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> job.high, job.read(1), job.code_of("Tech")

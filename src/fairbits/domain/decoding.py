@@ -149,7 +149,9 @@ def values_of(attribute: Attribute, *, text: bool = False) -> Values:
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]
-    plain: list[Any] = list(present) if text or attribute.holds == "text" else _numbers(present) or _truths(present) or list(present)
+    plain: list[Any] = (
+        list(present) if text or attribute.holds == "text" else _numbers(present) or _truths(present) or list(present)
+    )
     missing = len(present) < len(attribute.labels)
     values = [float("nan") if label == MISSING else plain[present.index(label)] for label in attribute.labels]
     if isinstance(plain[0] if plain else "", str) or (missing and isinstance(plain[0], bool)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from fairbits.domain.reading import arrow_of
 from fairbits.domain.schema import Schema
 from fairbits.domain.table import check_names, numbers, plain, text_of, with_nulls
 from fairbits.errors import SchemaError, TableError, choose_from
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: A target with at most this many different whole numbers is a class; with more it is a regression.
 MOST_CLASSES = 20
@@ -105,10 +102,8 @@ def infer_schema(
         if name not in reasons
     )
     if not attributes:
-        raise TableError(
-            f"no column of the table tells anything about people ({_reasons_text(reasons) or 'it has none but the target'}"
-            f"); give a table with attributes."
-        )
+        why = _reasons_text(reasons) or "it has none but the target"
+        raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
     classes = infer_classes(data[target]) if target else ()
     notes = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     return Schema(attributes, target, classes, _text(favourable), order_guessed=True, notes=notes)
@@ -123,7 +118,7 @@ def _text(value: object) -> str | None:
     return None if value is None else text_of(value.item() if isinstance(value, np.generic) else value)
 
 
-def no_attribute(name: str, column: Any) -> str:
+def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column
     """Why a column says nothing about what a person is like; "" where it may."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -64,7 +64,9 @@ class Schema:
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
         decided = "" if self.target is None else f", target: {self.target}"
-        return f"<Schema of {len(self)} attributes ({shown}), protected: {', '.join(self.protected) or 'none'}{decided}>"
+        return (
+            f"<Schema of {len(self)} attributes ({shown}), protected: {', '.join(self.protected) or 'none'}{decided}>"
+        )
 
     def _settle_scores(self) -> None:
         if self.scores not in get_args(Compared):

@@ -69,7 +69,9 @@ class Measurement:
 
     def __repr__(self) -> str:
         flips = "" if self.flip_rate is None else f", decisions flip for {self.flip_rate.value:.1%}"
-        return f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
+        return (
+            f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
+        )
 
     def to_frame(self) -> Any:
         """Everybody's figures as a pandas frame, a row per person.

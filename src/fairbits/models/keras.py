@@ -115,7 +115,9 @@ def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tu
         raise ModelError(f"the Keras model has the inputs {', '.join(names)}; give a schema that says what they are.")
     text = next((str(t.name) for t in inputs if str(t.dtype) == "string"), None)
     if text is not None:
-        raise ModelError(f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns.")
+        raise ModelError(
+            f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
+        )
     widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
     return slots_of(names, widths, schema, options)
 
@@ -129,7 +131,10 @@ def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
         for slot, tensor in zip(slots, model.inputs, strict=True)
     ]
     struct = getattr(model, "_inputs_struct", None)  # a model may have been made with a dictionary of inputs
-    return dict(zip(struct, pieces, strict=True)) if isinstance(struct, dict) else pieces
+    if not isinstance(struct, dict):
+        return pieces
+    places = {id(tensor): place for place, tensor in enumerate(model.inputs)}  # in an order of their own
+    return {name: pieces[places[id(tensor)]] for name, tensor in struct.items()}
 
 
 def chain_of_keras(model: Any) -> Chain:

@@ -121,8 +121,10 @@ def of_encoding(encoding: Encoding) -> Ingredients:
 def of_schema(schema: Schema) -> Ingredients:
     """Who can exist, what is decided, and which values make twins."""
     described = [
-        (a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable)
-        + tuple(said for said in (a.missing, a.holds) if said)
+        (
+            *(a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable),
+            *(said for said in (a.missing, a.holds) if said),
+        )
         for a in schema.attributes
     ]
     values = [[[float(v) for v in schema[name].twin_values()], schema[name].ranges] for name in schema.protected]
