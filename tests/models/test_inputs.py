@@ -18,6 +18,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 nn = torch.nn
 
 
+#: What is tried here, for the page of everything that was tried.
+INPUTS = (
+    "PyTorch: one tensor of numbers and codes, with embeddings, batch norm, dropout and a skip connection",
+    "PyTorch: a tensor for each attribute, by the names of forward's arguments",
+    "PyTorch: a tensor of numbers and one of codes",
+    "Keras, functional: several inputs by name, numbers, embeddings and one-hot, as a list and as a dictionary",
+)
+
+
 @pytest.fixture(scope="module")
 def people() -> pd.DataFrame:
     rng = np.random.default_rng(3)

@@ -21,6 +21,15 @@ import fairbits
 from fairbits.domain.attribute import MISSING, Attribute
 from fairbits.measure import evaluator_of
 
+#: The forms that the same table comes in.
+TABLES = {
+    "polars": "polars (string views)",
+    "arrow": "Arrow",
+    "dictionary": "Arrow dictionaries and pandas categories",
+    "enum": "polars enums and categoricals",
+    "nullable": "pandas nullable types",
+    "parquet": "Parquet with pandas' index",
+}
 SEEN = ["age", "income", "job", "sex", "owner"]
 
 
@@ -117,7 +126,7 @@ def test_gaps_reach_the_model_as_they_are(name: str, people: pd.DataFrame) -> No
     assert "sex may be missing" in told
 
 
-@pytest.mark.parametrize("kind", ["polars", "arrow", "dictionary", "enum", "nullable", "parquet"])
+@pytest.mark.parametrize("kind", TABLES)
 def test_every_library_tells_the_same_table(kind: str, people: pd.DataFrame, tmp_path: Path) -> None:
     plain = fairbits.infer_schema(people, target="approved", protected=["sex"])
     table: Any = {

@@ -129,7 +129,7 @@ class Audit:
         from fairbits.data.drafting import subject_of_table
 
         chosen = ModelOptions.of(options)
-        asked = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
+        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen)
         audit = cls.__new__(cls)
         audit.subject = subject.checked(as_is=as_is)

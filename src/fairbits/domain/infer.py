@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain.attribute import MISSING, Attribute
+from fairbits.domain.attribute import MISSING, Attribute, Holds
 from fairbits.domain.groups import Group
 from fairbits.domain.reading import arrow_of
 from fairbits.domain.schema import Schema
@@ -173,7 +173,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
     if values is None:
         found = sorted({text.strip() for text in column.drop_null().to_pylist()})
         labels = (*found, MISSING) if missing else tuple(found)
-        holds = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
+        holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
         if holds is None and not pa.types.is_boolean(kind) and _look_otherwise(found):
             holds = "text"
         return Attribute(name=name, kind="category", labels=labels, protected=protected, holds=holds)
