@@ -110,12 +110,12 @@ def infer_schema(
 
 
 def _reasons_text(reasons: dict[str, str]) -> str:
-    return ", ".join(f"{name} ({why})" for name, why in reasons.items())
+    return ", ".join(f"{name.strip() or 'a column without a name'} ({why})" for name, why in reasons.items())
 
 
 def _text(value: object) -> str | None:
-    """A class as text, also where NumPy or pandas hold it."""
-    return None if value is None else text_of(value.item() if isinstance(value, np.generic) else value)
+    """A class as text."""
+    return None if value is None else text_of(value)
 
 
 def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column

@@ -240,6 +240,8 @@ def as_arrow(data: Any) -> pa.Table:
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
             return _of_pandas(data)
+        if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
+            data = data.collect()
         if hasattr(data, "__arrow_c_stream__") or isinstance(data, dict):
             return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -253,9 +255,14 @@ def as_arrow(data: Any) -> pa.Table:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """A data frame, whose columns may be named by numbers and whose categories may hold anything."""
+    """A data frame, whose columns may be named by numbers; one that mixes kinds of values is text."""
     import pyarrow as pa
 
     named = frame.rename(columns=str)
     check_names(list(named.columns))
-    return pa.Table.from_pandas(named, preserve_index=False)
+    try:
+        return pa.Table.from_pandas(named, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        mixed = [name for name in named.columns if named[name].dtype == object]
+        texts = {name: named[name].where(named[name].isna(), named[name].astype(str)) for name in mixed}
+        return pa.Table.from_pandas(named.assign(**texts), preserve_index=False)

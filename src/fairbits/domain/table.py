@@ -324,6 +324,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
 
 def text_of(value: object) -> str:
     """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
