@@ -373,7 +373,8 @@ def draft_text(draft: Draft, out: Path) -> str:
     text = tomlkit.dumps(document)
     attributes = tomlkit.document()
     attributes.add("attributes", described["attributes"])
-    left_out = [line for note in draft.schema.notes for line in textwrap.wrap(harmless(note.capitalize()), 110)]
+    notes = (harmless(note[:1].upper() + note[1:]) for note in draft.schema.notes)
+    left_out = [line for note in notes for line in textwrap.wrap(note, 110)]
     comments = "".join(f"# {line}\n" for line in (*_ATTRIBUTES, *left_out))
     return f"{text.rstrip()}\n\n{comments}\n{tomlkit.dumps(attributes)}"
 
