@@ -76,6 +76,68 @@ class Audit:
         audit.subject = loaded.checked(as_is=as_is)
         return audit
 
+    @classmethod
+    def from_table(
+        cls,
+        model: Any,
+        table: Any,
+        *,
+        target: str,
+        protected: str | Iterable[str],
+        favourable: object = None,
+        ignored: Iterable[str] = (),
+        max_twins: int = 1000,
+        name: str = "subject",
+        as_is: bool = False,
+        **options: Any,
+    ) -> Audit:
+        """An audit of a model and a table as they are: what people are made of is read off the table.
+
+        Parameters
+        ----------
+        model
+            Anything that :class:`Audit` takes.
+        table
+            A file, or an Arrow, pandas or polars table, with the target and the protected attributes.
+        target
+            The column that the model predicts.
+        protected
+            The protected attributes.
+        favourable
+            The value of the target whose probability is the score; by default the last class.
+        ignored
+            Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
+        max_twins
+            Combinations of protected values at most: protected numbers of many values get ranges.
+        name
+            What to call the subject.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            ``audit.subject.notes`` says what was left out and what was guessed.
+
+        Raises
+        ------
+        FairbitsError
+            If the table or the model cannot be read, or do not fit each other.
+        """
+        from fairbits.data.drafting import subject_of_table
+
+        chosen = ModelOptions.of(options)
+        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
+        subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen)
+        audit = cls.__new__(cls)
+        audit.subject = subject.checked(as_is=as_is)
+        return audit
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.subject.short()}>"
+
     def measure(
         self,
         *,

@@ -21,7 +21,7 @@ MOST_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
 
@@ -42,6 +42,7 @@ class Schema:
     most_twins: int = MOST_TWINS
     threshold: float | None = None
     order_guessed: bool = field(default=False, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was left out of it, and why
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -59,6 +60,13 @@ class Schema:
         self._settle_threshold()
         texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
         object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+
+    def __repr__(self) -> str:
+        shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
+        decided = "" if self.target is None else f", target: {self.target}"
+        return (
+            f"<Schema of {len(self)} attributes ({shown}), protected: {', '.join(self.protected) or 'none'}{decided}>"
+        )
 
     def _settle_scores(self) -> None:
         if self.scores not in get_args(Compared):

@@ -11,7 +11,10 @@ from fairbits.domain.attribute import Attribute
 from fairbits.domain.table import text_of
 from fairbits.errors import SchemaError, choose_from
 
-_KEYS = ("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable")
+_KEYS = (
+    *("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable"),
+    *("missing", "holds"),
+)
 
 
 def attribute_of_section(name: str, fields: object) -> Attribute:
@@ -66,6 +69,9 @@ def table_of_attribute(attribute: Attribute) -> tomlkit.items.Table:
         for name, code in attribute.ranges:
             ranges.add(name, number(code))
         table.add("ranges", ranges)
+    for key in ("missing", "holds"):
+        if getattr(attribute, key) is not None:
+            table.add(key, getattr(attribute, key))
     for key in ("protected", "immutable"):
         if getattr(attribute, key):
             table.add(key, True)
