@@ -15,6 +15,7 @@ from fairbits.models.protocols import (
     HasInterventions,
     HasLayerGradients,
     HasTrees,
+    HasTwinScores,
     Model,
     require,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "HasInterventions",
     "HasLayerGradients",
     "HasTrees",
+    "HasTwinScores",
     "Loaded",
     "Model",
     "ModelOptions",
