@@ -54,9 +54,7 @@ def test_nobody_has_more_classes_than_promised(
     guarantee=st.integers(1, 5),
     epsilon=st.sampled_from([1.0, 250.0, 0.01]),
 )
-def test_values_of_any_size_keep_the_bound(
-    scores: npt.NDArray[np.float32], guarantee: int, epsilon: float
-) -> None:
+def test_values_of_any_size_keep_the_bound(scores: npt.NDArray[np.float32], guarantee: int, epsilon: float) -> None:
     centre = averaged(scores, np.full(5, 0.2), None)
     guarded = clipped(scores.astype(np.float64), centre[:, None], half_width(guarantee, epsilon, "constrained"))
     assert fairbits.qid(guarded.astype(np.float32), epsilon=epsilon).k.max() <= guarantee
@@ -192,7 +190,10 @@ def test_refusals() -> None:
     with pytest.raises(OptionError, match="tau is -1; give the distance"):
         Guard.of(_subject(), tau=-1)
     schema = Schema(
-        attributes=(Attribute(name="a", kind="integer", high=3, protected=True), Attribute(name="b", kind="integer", high=9)),
+        attributes=(
+            Attribute(name="a", kind="integer", high=3, protected=True),
+            Attribute(name="b", kind="integer", high=9),
+        ),
         target="t",
         classes=("x", "y", "z"),
     )

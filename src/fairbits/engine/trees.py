@@ -35,7 +35,7 @@ MAX_CELLS = 32_000_000
 BLOCK_BYTES, MAX_BLOCK = 800_000, 512
 
 
-class NoPlan(Exception):  # noqa: N818 - says that there is no plan, not that something failed
+class NoPlan(Exception):
     """The ensemble and the encoding do not make a plan: a feature that needs every real value by itself."""
 
 

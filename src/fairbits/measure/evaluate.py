@@ -39,7 +39,16 @@ from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, HasTwinScores, Model, Network, require
+from fairbits.models import (
+    HasClassScores,
+    HasGradients,
+    HasLayerGradients,
+    HasTrees,
+    HasTwinScores,
+    Model,
+    Network,
+    require,
+)
 
 Progress = Callable[[int, int], None]
 

@@ -158,9 +158,7 @@ class Learner:
         slope[own] -= 1
         return self._backward(rows, befores, afters, slope, float(-logs[own].mean()))
 
-    def _soft_slopes(
-        self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], wanted: Floats
-    ) -> Slopes:
+    def _soft_slopes(self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], wanted: Floats) -> Slopes:
         logits = afters[-1]
         if self._origin.head == "sigmoid":
             slope = special.expit(logits) - wanted[:, 1:]

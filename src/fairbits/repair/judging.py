@@ -13,9 +13,12 @@ from fairbits.data import Subject
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.variance import variance_explained
-from fairbits.models import Network
+from fairbits.models import HasClassScores, Model, Network
 from fairbits.repair.evidence import Half
+from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
+from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
@@ -39,24 +42,63 @@ class Setting:
         """Asks the subject's own network about people and their twins."""
         return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
 
-    def evaluator(self, network: Network) -> Evaluator:
-        """Asks another network the same."""
+    def evaluator(self, network: Model) -> Evaluator:
+        """Asks another model the same."""
         return self.own.with_model(network)
 
 
-def judge(network: Network, half: Half, setting: Setting) -> Figures:
-    """The figures of a network on one half. The rows are in no order that matters, so the first ones are a sample."""
-    evaluator = setting.evaluator(network)
-    regression = network.head == "linear"
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The figures of a model on one half; what it decides about the rows (of a regression: predicts), and what is right."""
+
+    figures: Figures
+    answers: npt.NDArray[np.floating | np.integer]
+    labels: npt.NDArray[np.float64]
+
+
+def judge(model: Model, half: Half, setting: Setting) -> Judged:
+    """The figures of a model on one half. The rows are in no order that matters, so the first ones are a sample."""
+    evaluator = setting.evaluator(model)
+    regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
     rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
-    inputs = setting.subject.encoding.encode(half.rows)
-    return Figures(
-        accuracy_of(network, inputs, half.labels),
-        None if regression else balanced_accuracy_of(network, inputs, half.labels),
+    answers = answers_of(model, setting.subject, half.rows)
+    figures = Figures(
+        variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
+        None if regression else balanced(answers, half.labels),
         *cases,
         *rows,
     )
+    return Judged(figures, answers, half.labels)
+
+
+def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
+    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
+    schema, index = subject.schema, subject.schema.favourable_index
+    guard = model if isinstance(model, Guard) else None  # asked about people, it uses the engine
+    inputs = None if guard is not None else subject.encoding.encode(rows)
+    if isinstance(model, Network) and not schema.regression:
+        assert inputs is not None  # noqa: S101 - a network is no guard
+        return model.labels(inputs)
+    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
+        table = model.class_scores(inputs) if guard is None else guard.people_class_scores(rows)  # type: ignore[arg-type]
+        return np.argmax(table, axis=1)
+    scores = np.asarray(model.scores(inputs) if guard is None else guard.people_scores(rows))  # type: ignore[arg-type]
+    return scores if schema.regression else np.where(scores >= THRESHOLD, index, 1 - index)
+
+
+def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
+    if before.figures.balanced_accuracy is None:
+        return variance_loss(before.answers, after.answers, before.labels), None
+    right = [judged.answers == judged.labels for judged in (before, after)]
+    return accuracy_loss(*right), balanced_loss(*right, before.labels)
+
+
+def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
+    """The mean over the classes of the share decided right."""
+    right = answers == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
@@ -64,12 +106,6 @@ def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.N
     if network.head != "linear":
         return float((network.labels(inputs) == labels).mean())
     return variance_explained(network.scores(inputs), labels)
-
-
-def balanced_accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
-    """The mean over the classes of the share decided right."""
-    right = network.labels(inputs) == labels
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def cost(before: Figures, after: Figures) -> float:

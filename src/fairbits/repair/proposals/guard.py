@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Subject, make_subject
-from fairbits.domain import Encoding, Schema, Table, Unseen
+from fairbits.domain import Encoding, Schema, Table, Twins, Unseen
 from fairbits.domain.attribute import Codes
 from fairbits.domain.encoding import Inputs, Lookup, Numeric
 from fairbits.domain.reading import as_arrow
@@ -166,10 +166,11 @@ class Guard:
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
         self.by_rules = self._evaluator.validity.about_twins and self._rule_columns is not None
         self._parts = [(self.encoding.parts[i], place) for place, i in enumerate(self._evaluator.twins.columns)]
-        self._protected = np.concatenate([part.columns for part, _ in self._parts])
+        #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
+        self.protected_inputs = np.concatenate([part.columns for part, _ in self._parts])
         values = self._evaluator.twins.values
         encoded = [part.encode(values[:, place]) for part, place in self._parts]
-        self._twin_inputs = np.concatenate(encoded, axis=1).astype(self.encoding.dtype)
+        self.twin_inputs = np.concatenate(encoded, axis=1).astype(self.encoding.dtype)
         self.shift = 0.0
         if refit and known.labels is not None and len(known) and not many:
             self.shift = fitted_shift(
@@ -180,6 +181,16 @@ class Guard:
     def m(self) -> int:
         """How many twins a person has: scores that one decision costs."""
         return self._evaluator.m
+
+    @property
+    def subject_twins(self) -> Twins:
+        """The twins of a person."""
+        return self._evaluator.twins
+
+    @property
+    def subject_native(self) -> bool:
+        """Whether the model is asked by compiled kernels, so that asking costs next to nothing."""
+        return self._evaluator.native
 
     @property
     def classes(self) -> int:
@@ -299,7 +310,7 @@ class Guard:
     def _twins_of(self, rows: Inputs) -> Inputs:
         """All twins of encoded rows, (n · m, inputs): only protected inputs differ."""
         twins = np.repeat(rows[:, None, :], self.m, axis=1)
-        twins[:, :, self._protected] = self._twin_inputs
+        twins[:, :, self.protected_inputs] = self.twin_inputs
         return twins.reshape(-1, rows.shape[1])
 
     def _centre(self, rows: Inputs) -> npt.NDArray[np.float64]:
@@ -406,4 +417,3 @@ def _decoded(encoding: Encoding, schema: Schema, column: int, rows: Inputs) -> C
         apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
         codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
     return np.rint(codes) if attribute.discrete else codes
-
