@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def _module(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
 
 def _asked(guard: Guard, frame: Any) -> npt.NDArray[Any]:
     """The model itself, asked about a frame of what people read."""
-    codes = table_from_arrow(as_arrow(frame), guard.schema).codes
+    codes = table_from_arrow(as_arrow(frame), replace(guard.schema, target=None)).codes
     inputs = guard.encoding.encode(codes)
     if len(guard.schema.classes) > 2:
         return np.asarray(guard.model.class_scores(inputs))  # type: ignore[attr-defined]
