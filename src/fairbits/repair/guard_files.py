@@ -37,8 +37,8 @@ Writer = Callable[[Path], Callable[[Codes], npt.NDArray[Any]]]
 def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) -> Export:
     """Write a guarded model in every format that can hold it.
 
-    A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program where it came
-    from PyTorch. Every model goes out as a small Python file around the model itself.
+    A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
+    model where it came as one. Every model goes out as a small Python file around the model itself.
     """
     people = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
     models, ready, warnings = [], [], [cost_words(guard, people)]
@@ -82,9 +82,10 @@ def cost_words(guard: Guard, people: Codes) -> str:
         begin = time.perf_counter()
         scores(inputs)
         seconds.append((time.perf_counter() - begin) / len(some))
+    pupil = "; the distilled repair costs one score" if isinstance(guard.model, Network) else ""
     return (
         f"a guarded decision asks the model about {guard.m:,} twins: {1e6 * seconds[1]:.3g} µs in place of "
-        f"{1e6 * seconds[0]:.3g} µs here; the distilled repair costs one score."
+        f"{1e6 * seconds[0]:.3g} µs here{pupil}."
     )
 
 
@@ -95,6 +96,8 @@ def _writers(guard: Guard, subject: Subject) -> dict[str, Writer]:
         found[ONNX] = lambda path: _onnx(guard, path)
         if ending_of(subject.original, subject.options) in {PT2, ".pt", ".pth"}:
             found[PT2] = lambda path: _pt2(guard, path)
+        if ending_of(subject.original, subject.options) == KERAS:
+            found[KERAS] = lambda path: _keras(guard, path)
     found[PY] = lambda path: _module(guard, path)
     return found
 
@@ -119,6 +122,21 @@ def _pt2(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
         program = torch.export.load(str(path)).module()
         found = program(torch.from_numpy(np.asarray(guard.encoding.encode(codes), np.float32))).detach().numpy()
         return favourable_of(found, arrays.network)
+
+    return scores
+
+
+def _keras(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.keras import write_guard_keras
+
+    arrays = GuardArrays.of(guard)
+    write_guard_keras(arrays, path)
+
+    def scores(codes: Codes) -> npt.NDArray[Any]:
+        import keras
+
+        found = keras.models.load_model(path).predict(guard.encoding.encode(codes), verbose=0)
+        return favourable_of(np.asarray(found), arrays.network)
 
     return scores
 
