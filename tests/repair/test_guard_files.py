@@ -85,6 +85,7 @@ def test_pytorch_without_fairbits(tmp_path: Path) -> None:
     np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=2e-6)
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras about PyTorch
 def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     keras = pytest.importorskip("keras")

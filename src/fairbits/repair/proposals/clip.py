@@ -62,7 +62,8 @@ def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.b
     exact = np.asarray(scores, dtype=np.float64)
     if valid is None:
         return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
-    shares = np.where(valid.any(axis=1)[:, None], valid * weights, weights)
+    some = np.asarray(valid.any(axis=1))
+    shares = np.where(some[:, None], valid * weights, weights)
     shares /= shares.sum(axis=1, keepdims=True)
     return np.einsum("nm...,nm->n...", exact, shares)
 
