@@ -1,8 +1,8 @@
-"""What the guard costs on the built-in subjects: accuracy on held-out rows before and after, the proved k, and an attack.
+"""What the guard costs on the built-in subjects: accuracy on held-out rows, the proved k, and what an attack finds.
 
-Makes the table of docs/repair.md. Nothing is searched beforehand: the guard needs the training rows alone. A fresh search
-attacks the network as it is and each guard, and must find nobody above what is proved. Subjects whose data are not on
-this machine are left out.
+Makes the table of docs/repair.md. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
+search attacks the network as it is and each guard, and must find nobody above what is proved. Subjects whose data are
+not on this machine are left out.
 
     python benchmarks/guard.py [--subjects census,heart] [--attack 20000] [--json FILE]
 """
@@ -72,8 +72,9 @@ def line(found: dict[str, Any]) -> str:
     """One row of the table."""
     start = found["before"]
     cells = [found["subject"], f"{found['rows']:,}", str(found["m"]), f"{start[0]:.1%} ({start[1]:.1%})"]
-    for kind in ("average", "distilled", *(f"guard-{most}" for most in GUARANTEES)):
-        cells.append(f"{100 * (found[kind][0] - start[0]):+.1f} ({100 * (found[kind][1] - start[1]):+.1f})")
+    kinds = ("average", "distilled", *(f"guard-{most}" for most in GUARANTEES))
+    changes = [[100 * (found[kind][i] - start[i]) for i in (0, 1)] for kind in kinds]
+    cells += [f"{accuracy:+.1f} ({balance:+.1f})" for accuracy, balance in changes]
     attack = found.get("attack")
     cells.append(
         "" if attack is None else f"{attack['before']} → {', '.join(str(attack[k]) for k in list(attack)[1:])}"
@@ -90,9 +91,8 @@ def main() -> None:
     options = parser.parse_args()
     every = []
     print(
-        "| subject | rows | m | as it is | average, k = 1 | distilled, k = 1 | k ≤ 2 | k ≤ 4 | k ≤ 8 | largest k found |\n"
-        + "| --- " * 10
-        + "|"
+        "| subject | rows | m | as it is | average, k = 1 | distilled, k = 1 | k ≤ 2 | k ≤ 4 | k ≤ 8 | "
+        "largest k found |\n" + "| --- " * 10 + "|"
     )
     for name in options.subjects.split(","):
         try:

@@ -21,8 +21,9 @@ from fairbits import Schema
 from fairbits.cli.faults import sentence_of
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import Hands
-from fairbits.store import Run, RunWriter
+from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
+from fairbits.store.records import Layout
 from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 
@@ -177,7 +178,8 @@ def _much() -> object:
 
 
 def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_schema: Schema, rng) -> None:
-    writer = RunWriter.create(tmp_path / "run", MANIFEST, people_schema)
+    run = RunWriter.create(tmp_path / "run", MANIFEST, people_schema)
+    writer = TaskWriter(run.folder, Layout(people_schema), 0)
     writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
     writer.flush()
     shutil.rmtree(tmp_path / "run")
@@ -186,6 +188,7 @@ def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_s
         writer.flush()
     assert "safe" not in str(found.value)
     writer.close()
+    run.close()
 
 
 HOLDER = """
@@ -227,6 +230,7 @@ def test_one_writer_at_a_time_across_processes(tmp_path: Path) -> None:
 def test_a_lock_that_was_left_over_is_in_nobodys_way(tmp_path: Path, people_schema: Schema, rng) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / places.LOCK).touch()
+    (tmp_path / "run" / "run.json.tmp").write_bytes(b"half")  # and so is a start that was killed
     write_run(tmp_path / "run", people_schema, rng)
     assert len(Run.open(tmp_path / "run")) == 300
     done = fairbits_alone("cases", tmp_path / "run", "--json", "--where", "k > 1", "--time-limit", "x")

@@ -20,8 +20,8 @@ from fairbits.errors import FairbitsError, MissingDependencyError, OptionError, 
 from fairbits.measure import Evaluator
 from fairbits.models import onnx_writing
 from fairbits.repair import Repair, repair_run
-from fairbits.repair.choice import pick, undominated
 from fairbits.repair import retraining as retraining_module
+from fairbits.repair.choice import pick, undominated
 from fairbits.repair.exporting import check_same, export
 from fairbits.repair.judging import cost
 from fairbits.report.stages import repaired_of
@@ -231,7 +231,7 @@ def test_refusals(run: Run, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="have k = 1, so there is nothing to lower"):
         repair_run(searched(blind, tmp_path / "blind", evaluations=50), subject=blind)
     random_network(np.random.default_rng(0), [3, 3, 2]).save(Path(run.manifest["source"]).parent / "model.npz")
-    with pytest.raises(OptionError, match="changed since the run in"):
+    with pytest.raises(OptionError, match="was made with another model: the model's weights differ"):
         repair_run(run)
 
 

@@ -90,9 +90,10 @@ class AuditRun(Run):
     ) -> RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
-        Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved, the
-        lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than ``guarantee``
-        classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search of ``attack_budget`` attacks the network before and after; None leaves that out.
+        Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved,
+        the lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than
+        ``guarantee`` classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search
+        of ``attack_budget`` attacks the model before and after; None leaves that out.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.repairing import repair

@@ -35,7 +35,8 @@ def serve(
     """
     from fairbits.data import load_subject
     from fairbits.explore.endpoint import guard_app as application
-    from fairbits.explore.serving import hosts_of, listen, serve as answer
+    from fairbits.explore.serving import hosts_of, listen
+    from fairbits.explore.serving import serve as answer
     from fairbits.repair.proposals.guard import Guard
 
     listening = listen(port)

@@ -13,13 +13,13 @@ from scipy import special
 
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.activations import Activation
-from fairbits.models.protocols import Array, Do, Slope
+from fairbits.models.protocols import Array, Do, SeveralClasses, Slope
 
 Head = Literal["softmax", "sigmoid", "linear"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(SeveralClasses):
     """Dense layers (weights are inputs × outputs), an activation after each but the last, and a head.
 
     Heads: ``softmax`` over two or more classes, ``sigmoid`` (one output: the probability of class 1), ``linear``
@@ -59,6 +59,8 @@ class Network:
                 f"a network needs as many biases as weights and at least one layer, "
                 f"but got {len(self.weights)} weights and {len(self.biases)} biases."
             )
+        for name in ("weights", "biases"):  # whoever handed them over may go on changing theirs
+            object.__setattr__(self, name, tuple(_own(array) for array in getattr(self, name)))
         self._check_shapes()
         if len(self.activations_after) != len(self.weights) - 1:
             raise ModelError(
@@ -136,13 +138,14 @@ class Network:
         return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The decided class of each encoded row."""
+        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first."""
         logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network decides no class; use its scores.")
         if self.head == "sigmoid":
-            return (logits[:, 0] >= 0).astype(np.int64)
-        return np.argmax(logits, axis=1)
+            logits = np.column_stack([-logits[:, 0], logits[:, 0]])
+        best = np.argmax(logits, axis=1)
+        return np.where(logits[:, self.favourable] >= logits.max(axis=1), self.favourable, best)
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).
@@ -257,3 +260,14 @@ class Network:
         slopes: Array = -special.softmax(others, axis=1)
         slopes[rows, own] = 1
         return slopes
+
+
+def _own(array: npt.ArrayLike) -> Array:
+    """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
+    given = np.asarray(array)
+    memory: object = given.base
+    if isinstance(memory, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+        own: Array = given
+        return own
+    plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
+    return np.ndarray(plain.shape, np.float32, plain.tobytes())

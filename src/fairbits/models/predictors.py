@@ -18,8 +18,17 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, reason, with_classes
-from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
-from fairbits.models.options import Eats, ModelOptions
+from fairbits.models.direction import (
+    favourable_output,
+    is_reversed,
+    names_decide,
+    order_note,
+    output_order,
+    with_own_classes,
+)
+from fairbits.models.foreign import attribute
+from fairbits.models.loaded import Loaded
+from fairbits.models.options import InputFormat, ModelOptions
 
 Decode = Callable[[Codes], Any]
 
@@ -34,39 +43,63 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     classes = _classes_of(predictor)
     own = not schema.classes
     schema = with_own_classes(schema, classes)
-    favourable = favourable_output(schema, classes) if schema.classes else None
-    ask, chosen = _question(predictor, schema, classes, favourable)
+    order = output_order(schema, classes, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
+    ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
-    wanted = getattr(predictor, "n_features_in_", len(columns))
-    if wanted != len(columns):
+    wanted = _width_of(predictor)
+    if wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
             f"list those that it sees under [model] columns."
         )
-    decode = _decoding(ask, decoder, schema, options.eats, named=names is not None, name=name)
+    decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
     inputs = len(decoder.names)
-    box = BlackBox(lambda rows: ask(decode(rows)), inputs, favourable=chosen, batch=options.batch, name=name)
+    box = BlackBox(
+        lambda rows: ask(decode(rows)),
+        inputs,
+        favourable=chosen,
+        output=options.output,
+        batch=options.batch,
+        name=name,
+    )
     told = classes if own and schema.classes else None
-    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding, told)
+    single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
+    notes = order_note(schema, classes, options, single=single)
+    named = names_decide(schema, classes)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes, named)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
     """A function from rows to scores: one per row, for the favourable class, or one column per class.
 
-    It gets a data frame, unless ``eats`` says array or codes.
+    Where ``score_of`` names another class, a single score is that one's.
+
+    It gets a data frame, unless ``input_format`` says array or codes.
     """
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
-    decode = _decoders(decoder)[options.eats or "frame"]
-    favourable = schema.favourable_index if schema.classes else None
+    decode = _decoders(decoder)[options.input_format or "frame"]
+    order = output_order(schema, None, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))
         return found.ravel() if found.size == len(rows) else found
 
-    box = BlackBox(ask, len(decoder.names), favourable=favourable, batch=options.batch, name=name)
+    box = BlackBox(
+        ask,
+        len(decoder.names),
+        favourable=favourable,
+        reverse=is_reversed(schema, options),
+        output=options.output,
+        batch=options.batch,
+        name=name,
+    )
+    if len(schema.classes) > 2 and box.table(_someone(decoder, schema)).shape[1] == len(schema.classes):
+        return Loaded(with_classes(box, schema, order), decoder.encoding)
     return Loaded(box, decoder.encoding)
 
 
@@ -85,11 +118,13 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
-    width = getattr(predictor, "n_features_in_", None)
-    ask = getattr(predictor, "predict_proba", None) or getattr(predictor, "predict", None)
+    width = _width_of(predictor)
+    ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
     if width is None or ask is None or _names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
-    box = BlackBox(ask, int(width), favourable=options.favourable, batch=options.batch, name=name)
+    box = BlackBox(
+        ask, int(width), favourable=options.favourable, output=options.output, batch=options.batch, name=name
+    )
     return Loaded(box, None, _classes_of(predictor))
 
 
@@ -97,9 +132,9 @@ def _question(
     predictor: Any, schema: Schema, classes: tuple[str, ...] | None, favourable: int | None
 ) -> tuple[Decode, int | None]:
     """The method to call, and which column of its answer counts."""
-    if schema.classes and hasattr(predictor, "predict_proba"):
+    if schema.classes and callable(attribute(predictor, "predict_proba")):
         return predictor.predict_proba, favourable
-    if not hasattr(predictor, "predict"):
+    if not callable(attribute(predictor, "predict")):
         raise ModelError(f"{type(predictor).__name__!r} has neither predict_proba nor predict, so it cannot be asked.")
     if not schema.classes:
         return predictor.predict, None
@@ -127,18 +162,20 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
     )
 
 
-def _decoders(decoder: Decoder) -> dict[Eats, Decode]:
+def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
     return {"frame": decoder.frame, "array": decoder.array, "codes": lambda codes: codes}
 
 
-def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, *, named: bool, name: str) -> Decode:
+def _decoding(
+    ask: Decode, decoder: Decoder, schema: Schema, stated: InputFormat | None, *, named: bool, name: str
+) -> Decode:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
-    if eats is not None:
-        return decoders[eats]
-    someone = np.array([[schema[name].first for name in decoder.names]])
+    if stated is not None:
+        return decoders[stated]
+    someone = _someone(decoder, schema)
     complaint = ""
-    ways: tuple[Eats, ...] = ("frame",) if named else ("array", "codes")
+    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:
         try:
             ask(decoders[way](someone))
@@ -151,30 +188,51 @@ def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, 
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
         raise ModelError(
             f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
-            f'as the schema does, say eats = "codes" under [model].'
+            f'as the schema does, say input_format = "codes" under [model].'
         )
     raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
 
 
+def _someone(decoder: Decoder, schema: Schema) -> Codes:
+    """One person, to see what a model takes and answers."""
+    return np.array([[schema[name].values()[0] for name in decoder.names]])
+
+
 def _names_of(predictor: Any) -> list[str] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
-    for attribute in ("feature_names_in_", "feature_names_", "feature_name"):
-        found = getattr(predictor, attribute, None)
-        found = found() if callable(found) else found  # LightGBM's Booster has a method of this name
+    for name in ("feature_names_in_", "feature_names_", "feature_name"):
+        found = _listed(attribute(predictor, name))
         made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
-        if found is not None and len(found):
-            names = [str(name) for name in found]
+        if found:
+            names = [str(entry) for entry in found]
             numbered = any(names == [f"{mark}{i}" for i in range(len(names))] for mark in made_up)
             return None if numbered or names == [str(i) for i in range(len(names))] else names
     return None
 
 
+def _listed(found: Any) -> list[Any]:
+    """Names in whatever holds them; nothing where an attribute only sounds like it holds names."""
+    if callable(found):  # LightGBM's Booster has a method of this name
+        try:
+            found = found()
+        except Exception:  # noqa: BLE001 - a foreign method of the same name may want anything
+            return []
+    listed = np.asarray(found, dtype=object)
+    return listed.tolist() if listed.ndim == 1 and not isinstance(found, set | dict) else []
+
+
 def _classes_of(predictor: Any) -> tuple[str, ...] | None:
-    found = getattr(predictor, "classes_", None)
-    return None if found is None else tuple(text_of(value) for value in np.asarray(found).ravel().tolist())
+    found = _listed(attribute(predictor, "classes_"))
+    return tuple(text_of(value) for value in found) or None
+
+
+def _width_of(predictor: Any) -> int | None:
+    """How many columns it says that it takes, where it says so in a number."""
+    found = attribute(predictor, "n_features_in_")
+    return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
 
 
 def _categorical(predictor: Any) -> bool:
     """Whether it was trained on pandas categories (XGBoost and LightGBM treat them as such)."""
-    booster = getattr(predictor, "booster_", predictor)
-    return bool(getattr(predictor, "enable_categorical", False) or getattr(booster, "pandas_categorical", None))
+    booster = attribute(predictor, "booster_") or predictor
+    return attribute(predictor, "enable_categorical") is True or bool(_listed(attribute(booster, "pandas_categorical")))

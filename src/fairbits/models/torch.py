@@ -16,7 +16,7 @@ from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.options import ModelOptions
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
@@ -33,6 +33,8 @@ def import_torch(purpose: str) -> Any:
 
 def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A module, native where it is a chain of dense layers."""
+    if not isinstance(module, import_torch("reading PyTorch modules").nn.Module):
+        raise ModelError(f"a {type(module).__name__!r} of PyTorch is no module; hand over the nn.Module itself.")
     module.eval()  # dropout and batch statistics belong to training
     try:
         network = chain_of_module(module).network(options.favourable)
@@ -41,7 +43,8 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
         from fairbits.models.torch_module import TorchModel
 
         try:
-            return Loaded(TorchModel.of(module, schema, options))
+            model = TorchModel.of(module, schema, options)
+            return Loaded(model, notes=read_note(model.output, options))
         except ModelError as trouble:
             raise ModelError(f"the module is no chain of dense layers ({error}) and does not run: {trouble}") from None
 

@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Subject
+from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
+from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.variance import variance_explained
-from fairbits.models import HasClassScores, Model, Network
+from fairbits.models import Model, Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures
+from fairbits.subject.decisions import decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
@@ -49,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The figures of a model on one half; what it decides about the rows (of a regression: predicts), and what is right."""
+    """The figures of a model on one half, what it decides about the rows (or predicts), and what is right."""
 
     figures: Figures
     answers: npt.NDArray[np.floating | np.integer]
@@ -74,17 +76,22 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
     """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
-    schema, index = subject.schema, subject.schema.favourable_index
-    guard = model if isinstance(model, Guard) else None  # asked about people, it uses the engine
-    inputs = None if guard is not None else subject.encoding.encode(rows)
-    if isinstance(model, Network) and not schema.regression:
-        assert inputs is not None  # noqa: S101 - a network is no guard
-        return model.labels(inputs)
-    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
-        table = model.class_scores(inputs) if guard is None else guard.people_class_scores(rows)  # type: ignore[arg-type]
-        return np.argmax(table, axis=1)
-    scores = np.asarray(model.scores(inputs) if guard is None else guard.people_scores(rows))  # type: ignore[arg-type]
-    return scores if schema.regression else np.where(scores >= THRESHOLD, index, 1 - index)
+    schema = subject.schema
+    if isinstance(model, Guard):  # asked about people, it uses the engine
+        if len(schema.classes) > 2:
+            return schema.rule.most_likely(model.people_class_scores(rows))
+        scores = model.people_scores(rows)
+        return scores if schema.regression else schema.rule.decide(scores)
+    inputs = subject.encoding.encode(rows)
+    classes = decided(model, np.asarray(inputs), schema)
+    if classes is not None:
+        return classes
+    if schema.regression:
+        return np.asarray(model.scores(inputs))
+    raise CapabilityError(
+        f"the target has {len(schema.classes)} classes, and {type(model).__name__!r} gives the score of one, which does "
+        f"not say what is decided; a repair needs the probabilities of all of them."
+    )
 
 
 def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
@@ -101,11 +108,14 @@ def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
-def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+def accuracy_of(
+    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
+) -> float:
     """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
-    if network.head != "linear":
-        return float((network.labels(inputs) == labels).mean())
-    return variance_explained(network.scores(inputs), labels)
+    classes = decided(network, inputs, schema)
+    if classes is None:
+        return variance_explained(network.scores(inputs), labels)
+    return float((classes == labels).mean())
 
 
 def cost(before: Figures, after: Figures) -> float:

@@ -146,6 +146,7 @@ class RepairResult:
     subject_file: Path | None = None  # about the first of them, as every command takes it
     warnings: tuple[str, ...] = ()
     reason: str = ""
+    identity: str = ""  # of the subject before the repair, in short
 
     @property
     def regression(self) -> bool:

@@ -144,8 +144,9 @@ def repair_run(
         subject_file=written.subject_file,
         warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
         reason=reason,
+        identity=about.identity.id,
     )
-    write(result, opened.folder)
+    write(result, opened.folder, opened.content())
     return result
 
 

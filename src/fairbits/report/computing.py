@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
@@ -11,13 +12,15 @@ from fairbits.data.subject import between_notes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
-from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
 from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Run, subject_of
+from fairbits.subject.checks import quality_of
+from fairbits.subject.quality import Quality
 
 
 def compute_report(
@@ -29,7 +32,7 @@ def compute_report(
     **grants: Unpack[GrantOptions],
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject, **grants)
+    about = _with_quality(subject_of(run, subject, **grants), run)
     evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:
@@ -40,12 +43,14 @@ def compute_report(
     searched = searched_of(run, summary)
     people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
+    if measured.noise is not None:
+        facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=words.sentence(facts, bits),
+        sentence=words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,
@@ -58,6 +63,14 @@ def compute_report(
         remaking=_remaking(run, searched),
         warnings=(*run.warnings(), *_unfinished(run)),
     )
+
+
+def _with_quality(subject: Subject, run: Run) -> Subject:
+    """The subject with what the search knew about its model; whoever began the run has accepted it as it is."""
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
@@ -85,6 +98,7 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
+        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
         blind=evaluator.blind,
     )
 
@@ -109,7 +123,7 @@ def _model_words(subject: Subject) -> str:
             held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
             offers.append(f"the outputs of {len(hidden)} hidden {what} ({shape}){held}")
     gives = joined(["scores", *offers]) if offers else "scores only"
-    return f"a model that gives {gives} ({type(model).__name__})"
+    return f"a model that gives {gives} ({kind_of(model)})"
 
 
 def _remaking(run: Run, searched: Searched) -> Remaking:
@@ -117,7 +131,7 @@ def _remaking(run: Run, searched: Searched) -> Remaking:
     return Remaking(
         commands=words.commands(manifest, searched.figures, _stages(run.folder)),
         seed=manifest["seed"],
-        fingerprint=manifest["fingerprint"],
+        identity=manifest["identity"]["id"],
         versions=run.versions,
         created=run.created,
         status=run.status,

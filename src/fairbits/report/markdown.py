@@ -62,7 +62,13 @@ def _head(data: ReportData) -> Iterator[str]:
     yield f"# {text(data.about.subject, 80)}: fairbits audit"
     yield ""
     yield f"**{text(data.sentence, 400)}**"
-    lines = (*data.examined, *data.not_examined, *data.warnings, *(f"Note: {note}" for note in data.about.notes))
+    lines = (
+        *data.about.quality.lines(),
+        *data.examined,
+        *data.not_examined,
+        *data.warnings,
+        *(f"Note: {note}" for note in data.about.notes),
+    )
     for line in lines:
         yield ""
         yield text(line, 1000)
@@ -240,7 +246,7 @@ def _again(data: ReportData) -> Iterator[str]:
         yield f"    {shortened(command, 1000)}"
     yield ""
     pairs = [
-        ("fingerprint", again.fingerprint),
+        ("identity", again.identity),
         ("model", about.model),
         ("protected", joined(list(about.protected))),
         ("ε", f"{about.epsilon:g}"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbits.domain.words import quality
-from fairbits.measure import Estimate, Stake
+from fairbits.measure import Estimate, Noise, Stake
+from fairbits.subject.quality import Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class About:
     regression: bool
     model: str
     notes: tuple[str, ...]
+    quality: Quality
     blind: bool = False  # no twin can score differently, by the way the model is made
 
 
@@ -37,7 +39,7 @@ class Remaking:
 
     commands: tuple[str, ...]
     seed: int
-    fingerprint: str
+    identity: str
     versions: Mapping[str, str]
     created: str
     status: str
@@ -69,6 +71,7 @@ class Measured:
     bound_bits: float
     bound_rate: float
     bound_confidence: float
+    noise: Noise | None = None  # None where the model always answers the same
 
     @property
     def complete(self) -> bool:

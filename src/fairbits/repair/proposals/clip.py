@@ -24,8 +24,8 @@ _TINY = 1e-9
 def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool = False) -> float:
     """How far a score may lie from the average of its twins, so that nobody has more than ``guarantee`` classes.
 
-    Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the grid a
-    bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds for one box only.
+    Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the
+    grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds for one box only.
     One class is the plain average: then nobody's decision depends on a twin either.
     """
     if guarantee == 1:
@@ -80,7 +80,7 @@ def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
 
 
 def clipped_vectors(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """The same for vectors of probabilities, classes last: all of them move by one factor, so that they still add up."""
+    """The same for vectors of probabilities, classes last: all move by one factor, so that they still add up."""
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
     apart = own - centre

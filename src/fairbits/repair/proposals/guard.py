@@ -20,7 +20,6 @@ from fairbits.domain.reading import as_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.models import HasClassScores, ModelOptions, read_model
 from fairbits.models.protocols import Array
 from fairbits.repair.proposals.clip import (
@@ -149,8 +148,8 @@ class Guard:
         self._whole = many and isinstance(self.model, HasClassScores)
         if many and not self._whole:
             raise CapabilityError(
-                f"the target has {len(schema.classes)} classes, and {type(self.model).__name__!r} gives the score of one; "
-                f"a guard that decides needs the probabilities of all of them."
+                f"the target has {len(schema.classes)} classes, and {type(self.model).__name__!r} gives the score of "
+                f"one; a guard that decides needs the probabilities of all of them."
             )
         self.inputs = int(self.encoding.width)
         step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
@@ -191,6 +190,11 @@ class Guard:
     def subject_native(self) -> bool:
         """Whether the model is asked by compiled kernels, so that asking costs next to nothing."""
         return self._evaluator.native
+
+    @property
+    def threshold(self) -> float:
+        """The score from which on a decision is favourable, for two classes."""
+        return self._evaluator.threshold
 
     @property
     def classes(self) -> int:
@@ -369,9 +373,8 @@ class Guard:
         if self.schema.regression:
             raise ModelError("a regression decides no class; use its scores.")
         if self._whole:
-            return np.argmax(self.class_scores(inputs), axis=1)
-        favoured, index = self.scores(inputs) >= THRESHOLD, self.schema.favourable_index
-        return np.where(favoured, index, 1 - index)
+            return self.schema.rule.most_likely(self.class_scores(inputs))
+        return self.schema.rule.decide(self.scores(inputs))
 
 
 def check_guarantee(guarantee: int) -> int:

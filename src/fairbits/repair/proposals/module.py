@@ -13,7 +13,7 @@ from fairbits.errors import CapabilityError
 from fairbits.repair.proposals.clip import HAIR
 from fairbits.repair.proposals.guard import Guard
 
-_SOURCE = '''"""A guarded model: scores held close to the average over a person's twins. Written by fairbits; needs NumPy alone.
+_SOURCE = '''"""A guarded model: scores held close to the average over a person's twins. Needs NumPy alone.
 
 {proof}
 
@@ -56,7 +56,7 @@ class Guarded:
             return table[:, 0]
         if len(self.classes_) == 2:
             favourable = DATA["favourable"]
-            return self.classes_[np.where(self.scores(frame) >= 0.5, favourable, 1 - favourable)]
+            return self.classes_[np.where(self.scores(frame) >= DATA["threshold"], favourable, 1 - favourable)]
         return self.classes_[np.argmax(table, axis=1)]
 
     def _pair(self, frame):
@@ -135,6 +135,7 @@ def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
         "tau": guard.tau,
         "hair": HAIR,
         "shift": guard.shift,
+        "threshold": guard.threshold,
         "classes": list(schema.classes),
         "favourable": schema.favourable_index,
     }

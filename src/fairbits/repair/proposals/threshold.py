@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.measure import Evaluator
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.repair.margins import balanced_loss
+from fairbits.repair.proposals.clip import moved
 
 Doubles = npt.NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _TINY = 1e-6
 def fitted_shift(
     average: Doubles, evaluator: Evaluator, rows: Codes, labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
-    """What is added to the log-odds before 0.5 decides; for a regression, to values so that the mean is right.
+    """What is added to the log-odds before the threshold decides; for a regression, to values so that the mean is right.
 
     The threshold moves towards the one at which as many of these rows are favoured as by the model itself, and only
     where balanced accuracy gains more by it than chance might give.
@@ -35,9 +35,12 @@ def fitted_shift(
     deserved = labels == schema.favourable_index
     if deserved.all() or not deserved.any():
         return 0.0
-    share = float((np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows))) >= THRESHOLD).mean())
+    rule, index = schema.rule, schema.favourable_index
+    cut = float(np.clip(evaluator.threshold, _TINY, 1 - _TINY))
+    own = np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)))
+    share = float((rule.decide(own) == index).mean())
     level = float(np.clip(np.quantile(average, 1 - share), _TINY, 1 - _TINY))
-    shift = -SHARE * float(np.log(level / (1 - level)))
-    moved = average >= 1 / (1 + np.exp(shift))
-    gained = balanced_loss((average >= THRESHOLD) == deserved, moved == deserved, labels)
+    shift = SHARE * float(np.log(cut / (1 - cut)) - np.log(level / (1 - level)))
+    after = moved(average, shift, regression=False)
+    gained = balanced_loss(rule.decide(average) == labels, rule.decide(after) == labels, labels)
     return shift if gained.upper < 0 else 0.0
