@@ -55,9 +55,7 @@ def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Expor
 
         return export_guard(model, subject, folder, people)
     if not isinstance(model, Network):
-        from fairbits.repair.guard_files import export_estimator
-
-        return export_estimator(model, subject, folder, people)
+        raise FairbitsError(f"a repaired {type(model).__name__!r} has no file format here.")
     return export_network(model, subject, folder, people)
 
 

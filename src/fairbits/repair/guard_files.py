@@ -20,7 +20,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.domain.reading import as_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.errors import FairbitsError
-from fairbits.models import Model, Network, ending_of, load_model
+from fairbits.models import Network, ending_of, load_model
 from fairbits.repair.exporting import NAME, ONNX, SUBJECT, TOLERANCE, Export, remove_old
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
@@ -65,11 +65,6 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
         write_whole(folder / SUBJECT, subject_text(subject, f"{NAME}{ONNX}", folder).encode())
     files = tuple(folder / name for name in models)
     return Export(files, folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
-
-
-def export_estimator(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write a distilled estimator."""
-    raise FairbitsError(f"a repaired {type(model).__name__!r} has no file format here.")
 
 
 def cost_words(guard: Guard, people: Codes) -> str:

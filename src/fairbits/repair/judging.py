@@ -89,8 +89,8 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
     if schema.regression:
         return np.asarray(model.scores(inputs))
     raise CapabilityError(
-        f"the target has {len(schema.classes)} classes, and {type(model).__name__!r} gives the score of one, which does "
-        f"not say what is decided; a repair needs the probabilities of all of them."
+        f"the target has {len(schema.classes)} classes, and {type(model).__name__!r} gives the score of one, which "
+        f"does not say what is decided; a repair needs the probabilities of all of them."
     )
 
 

@@ -25,8 +25,8 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
     """How far a score may lie from the average of its twins, so that nobody has more than ``guarantee`` classes.
 
     Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the
-    grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds for one box only.
-    One class is the plain average: then nobody's decision depends on a twin either.
+    grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
+    for one box only. One class is the plain average: then nobody's decision depends on a twin either.
     """
     if guarantee == 1:
         return 0.0

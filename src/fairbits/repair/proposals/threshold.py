@@ -25,7 +25,8 @@ _TINY = 1e-6
 def fitted_shift(
     average: Doubles, evaluator: Evaluator, rows: Codes, labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
-    """What is added to the log-odds before the threshold decides; for a regression, to values so that the mean is right.
+    """What is added to the log-odds before the threshold decides; for a regression, to values, so that their
+    mean is right.
 
     The threshold moves towards the one at which as many of these rows are favoured as by the model itself, and only
     where balanced accuracy gains more by it than chance might give.
