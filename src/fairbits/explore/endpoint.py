@@ -1,7 +1,8 @@
 """A guarded model behind an address: an ASGI application that scores people, and says what is proved of its scores.
 
 ``POST /scores`` with ``{"people": [{"age": "30–39", "sex": "Female", …}]}`` gives ``{"scores": […],
-"decisions": […]}``; ``GET /`` gives the proof, the attributes and what a decision costs. People are named by labels, as in the table.
+"decisions": […]}``; ``GET /`` gives the proof, the attributes and what a decision costs. People are named by
+labels, as in the table.
 """
 
 from __future__ import annotations

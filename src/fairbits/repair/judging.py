@@ -97,9 +97,10 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
 def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
     """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
     if before.figures.balanced_accuracy is None:
-        return variance_loss(before.answers, after.answers, before.labels), None
-    right = [judged.answers == judged.labels for judged in (before, after)]
-    return accuracy_loss(*right), balanced_loss(*right, before.labels)
+        values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
+        return variance_loss(values[0], values[1], before.labels), None
+    was, now = before.answers == before.labels, after.answers == after.labels
+    return accuracy_loss(was, now), balanced_loss(was, now, before.labels)
 
 
 def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
