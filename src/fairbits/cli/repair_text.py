@@ -95,7 +95,7 @@ def _headline(result: RepairResult) -> Text:
         f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows."
     )
     if chosen.k_max_proved is not None:
-        text.append(f"\nk ≤ {chosen.k_max_proved}, proved. ", style="bold")
+        text.append(f"\nk ≤ {chosen.k_max_proved}. ", style="bold")
         text.append(chosen.proof)
     return text
 
@@ -105,11 +105,11 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
-    for heading in ("neurons", result.quality, "points", "mean k", "change", "proved", *rate):
+    for heading in (result.quality, "points", "mean k", "change", "proved", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", "", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", "", *rates)
     for repair in result.repairs:
         style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
         table.add_row(*_line(repair, result), style=style)
@@ -122,7 +122,6 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
     return (
         marks + (" " if repair.within_budget else "!"),
         repair.name,
-        str(len(repair.neurons) or "–"),
         f"{after.accuracy:.1%}",
         _points(after.accuracy - before.accuracy),
         f"{after.k_mean:.2f}",

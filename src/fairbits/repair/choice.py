@@ -1,7 +1,8 @@
 """Which repair is taken: a rule that a reviewer can follow, on the plan's half of the evidence alone.
 
 Among repairs that lower mean k, keep the budget (with a margin for the number of rows) and are dominated by no other:
-the lowest proved k first; where nothing is proved, the lowest mean k. Equal ones: the smaller cost.
+the lowest proved k first; where nothing is proved, the lowest mean k. Equal ones: the smaller
+cost, and one score a decision before many.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from fairbits.domain.words import quality
 from fairbits.errors import OptionError, choose_from
 from fairbits.repair.judging import cost, front
+from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Repair
 
 
@@ -68,7 +70,7 @@ def pick(
     best = [r for r in allowed if not r.dominated]
     if not best:
         return None, _why(useful, before, budget, rows)
-    return min(best, key=lambda r: (_bound(r), r.plan.k_mean, cost(before, r.plan))), ""
+    return min(best, key=lambda r: (_bound(r), r.plan.k_mean, cost(before, r.plan), isinstance(r.network, Guard))), ""
 
 
 def _bound(repair: Repair) -> float:

@@ -56,8 +56,16 @@ class Halves:
             f"the model knows its training rows by heart, so repairs are chosen on {len(chosen)} rows that it has not "
             f"seen and judged on {len(rest)} others."
         )
+        old = _few(len(order), regression=False)
         evidence = replace(
-            self.evidence, plan_rows=len(chosen), held_out_rows=len(rest), notes=(note, *self.evidence.notes)
+            self.evidence,
+            plan_rows=len(chosen),
+            held_out_rows=len(rest),
+            notes=(
+                note,
+                *(line for line in self.evidence.notes if line not in old),
+                *_few(len(rest), regression=False),
+            ),
         )
         return replace(self, plan=plan, held_out=held_out, evidence=evidence)
 
@@ -68,11 +76,17 @@ def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
     pool, judged = _cases(run, rng)
     plan = Half(pool[:PLAN_CASES], *plan_rows)
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
-    if len(held_out.rows) < FEW_ROWS:
-        one = "" if subject.schema.regression else f", so one of them moves accuracy by {1 / len(held_out.rows):.1%}"
-        notes.append(f"only {len(held_out.rows)} rows are held out{one}: differences of a few points may be chance.")
+    notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     return Halves(plan, held_out, plan, pool, Evidence(*sizes, unseen, tuple(notes)))
+
+
+def _few(rows: int, *, regression: bool) -> list[str]:
+    """What must be known about figures on few rows."""
+    if rows >= FEW_ROWS:
+        return []
+    one = "" if regression else f", so one of them moves accuracy by {1 / rows:.1%}"
+    return [f"only {rows} rows are held out{one}: differences of a few points may be chance."]
 
 
 def _cases(run: Run, rng: np.random.Generator) -> tuple[Codes, Codes]:
