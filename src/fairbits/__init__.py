@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
+    from fairbits.repair.proposals.guard import Guard
     from fairbits.report import plots as plot
     from fairbits.search import Budget
 
@@ -32,6 +33,7 @@ _HOMES = {
     "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
+    "Guard": "repair.proposals.guard",
     "Network": "models",
     "Schema": "domain",
     "Subject": "data",
@@ -53,6 +55,7 @@ __all__ = [
     "Decoder",
     "Encoding",
     "FairbitsError",
+    "Guard",
     "Network",
     "Schema",
     "Subject",

@@ -17,6 +17,7 @@ from fairbits.cli.debug import debug
 from fairbits.cli.explore import explore
 from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.fleet import fleet
+from fairbits.cli.guard import guard_app
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.output import OutputError, safe_output
@@ -38,6 +39,7 @@ app = typer.Typer(
 for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper, fleet):
     app.command()(command)
 app.add_typer(data_app, name="data")
+app.add_typer(guard_app, name="guard")
 
 
 def _show_version(wanted: bool) -> None:

@@ -209,7 +209,13 @@ def _origin(debugged: Debugged) -> Iterator[str]:
 def _repairs(repaired: Repaired) -> Iterator[str]:
     yield "## Repairs"
     yield ""
-    yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    if repaired.chosen:
+        yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    else:
+        yield f"None was chosen: {text(repaired.words, 400)}"
+    if repaired.proof:
+        yield ""
+        yield text(repaired.proof, 400)
     yield ""
     rows = ([one.name, by_kind(one.before, one.kind), by_kind(one.after, one.kind)] for one in repaired.changes)
     yield from _table(["held-out evidence", "before", "after"], rows, right=1)
@@ -219,13 +225,14 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
             text(m.name) + (" (chosen)" if m.chosen else ""),
             percent(m.accuracy),
             number(m.k_mean, 2),
+            "" if m.k_max_proved is None else f"k ≤ {m.k_max_proved}",
             *([] if repaired.regression else [percent(m.id_rate)]),
             text(m.words, 200),
         ]
         for m in repaired.repairs
     )
     rate = [] if repaired.regression else ["ID rate"]
-    yield from _table(["repair", repaired.quality, "mean k", *rate, "what was done"], rows)
+    yield from _table(["repair", repaired.quality, "mean k", "proved", *rate, "what was done"], rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)
