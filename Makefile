@@ -4,11 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench paper docs clean
+.PHONY: help demo test fuzz mutants kills lint format bench paper docs clean
 
 help:
 	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
 	@echo "make test    set up .venv and run all tests"
+	@echo "make fuzz    odd files over every loader for MINUTES (5), findings in fuzz-findings/"
+	@echo "make mutants change single steps of the code and see whether the tests notice: 10 minutes or more"
+	@echo "make kills   kill every stage at random instants, 100 times, and compare what it ends with"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make format  let ruff rewrite the layout"
 	@echo "make bench   the figures of docs/benchmarks.md, measured here"
@@ -36,6 +39,16 @@ demo: $(VENV)/product
 
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
+
+mutants: $(VENV)/developer
+	$(BIN)/python -m tools.mutants
+
+kills: $(VENV)/developer
+	$(BIN)/python -m benchmarks.kills --kills 100
+
+MINUTES ?= 5
+fuzz: $(VENV)/developer
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 lint: $(VENV)/developer
 	$(BIN)/ruff check .

@@ -53,7 +53,7 @@ class PlainDice:
         return rows, self.network.scores(self.encoding.encode(rows))
 
     def _seed(self, person: np.ndarray) -> None:
-        best_k, best_span = -1, -1.0
+        best_k, best_span = 1, 0.0
         for _ in range(10):
             rows, scores = self._scores(person)
             classes = np.floor(scores / self.epsilon).astype(int)
@@ -64,7 +64,7 @@ class PlainDice:
             direction = np.where(signs[0] == signs[1], signs[0], 0)
             if not direction.any():
                 direction[self.rng.integers(len(direction))] = self.rng.choice([-1, 1])
-            k, span = len(values), float(scores.max() - scores.min())
+            k, span = len(values), float(scores.max() - scores.min()) if len(values) > 1 else 0.0
             if k > best_k or (k == best_k and span > best_span):
                 best_k, best_span = k, span
                 self._local(person.copy())

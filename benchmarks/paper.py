@@ -102,7 +102,7 @@ def _contest(found: Comparison) -> Results:
     for entry in found.entries:
         cells = [entry.mean(name) for name in names]
         cells[3] = None if cells[3] is None else 100 * cells[3]
-        verdict = [None, None] if entry.verdict is None else [entry.verdict.p, entry.verdict.a12]
+        verdict = [None, None] if entry.verdict is None else [entry.verdict.p_holm, entry.verdict.a12]
         rows.append([entry.strategy, cells[0], entry.deviation("id_cases"), *cells[1:], *verdict])
     columns = ("strategy", "ID cases", "±", "ID/s", "per M queries", "local %", "1st s", "1000th s", "k")
     columns += ("diversity", "leaves", "changed", "p", "A12")

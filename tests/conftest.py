@@ -16,7 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import numpy as np
 import pytest
 
-from fairbits import Attribute, Network, Schema
+from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 
@@ -26,6 +26,13 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20230514)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nurseries_are_kept() -> Iterator[None]:
+    """Child processes in which files are tried out start once per worker and not once per file."""
+    with sandbox.kept():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

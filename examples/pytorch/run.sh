@@ -4,6 +4,6 @@ fairbits init ../people.csv --model model.pt2 --yes \
 fairbits audit subject.toml --budget 20s --out run
 
 # The same network by a function that makes it:
-fairbits init ../people.csv --model network:approver --out factory.toml --yes \
+fairbits init ../people.csv --model network:approver --trust-code --out factory.toml --yes \
   --target approved --favourable yes --protected sex,nationality,age
-fairbits measure factory.toml
+fairbits measure factory.toml --trust-code

@@ -15,13 +15,42 @@ The tree, with the exit code of the command line::
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from fairbits.text import one_line
+
+#: Where a message about one row of a batch names the row.
+ROW = "{row}"
 
 
 class FairbitsError(Exception):
-    """Base of everything that fairbits raises on purpose."""
+    """Base of everything that fairbits raises on purpose. Its text is one line and safe to show, whatever is quoted.
+
+    An error about one row of a batch carries the row (counted from 0), so that whoever knows where the batch comes from
+    can say so: see ``of_row`` and ``rows_named``.
+    """
 
     exit_code = 3
+    row: int | None = None
+    template: str = ""
+
+    @classmethod
+    def of_row(cls, template: str, row: int) -> Self:
+        """The error about a row of a batch; in the message it is counted from 1, as people do."""
+        return cls(template.replace(ROW, f"row {row + 1:,}"))._about(template, row)
+
+    def placed(self, row: int, place: str) -> Self:
+        """The same error about the same row, which stands at another place in a larger whole."""
+        return type(self)(self.template.replace(ROW, place))._about(self.template, row)
+
+    def _about(self, template: str, row: int) -> Self:
+        self.template, self.row = template, row
+        return self
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(FairbitsError):
@@ -55,6 +84,26 @@ class MissingDependencyError(UsageError):
 
     def __init__(self, package: str, extra: str, purpose: str):
         super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install 'fairbits[{extra}]'.")
+
+
+@contextmanager
+def rows_named(first: int = 0, place: Callable[[int], str] | None = None) -> Iterator[None]:
+    """Errors about a row of a batch leave with the row's own number.
+
+    Parameters
+    ----------
+    first
+        Where the batch begins in the whole.
+    place
+        What to call a row of the whole (counted from 0); by default its number, counted from 1.
+    """
+    try:
+        yield
+    except FairbitsError as error:
+        if error.row is None:
+            raise
+        row = first + error.row
+        raise error.placed(row, f"row {row + 1:,}" if place is None else place(row)) from error.__cause__
 
 
 def choose_from(wanted: str, available: Iterable[str], *, most: int = 20) -> str:

@@ -111,7 +111,7 @@ MISTAKES = {
     "values outside the domain": (
         lambda f: change(f, "high = 9", "high = 5"),
         [],
-        "leaves the stated domain in age (1 of 3 rows outside 1 to 5; first: 9 in row 3)",
+        "leaves the stated domain in age (1 of 3 rows outside 1 to 5; first: 9 in row 3, line 4 of ",
     ),
     "a missing value": (lambda f: (f / "table.csv").write_text(TABLE + ",Tech,1\n"), [], "'age' has 1 missing values"),
     "NaN": (

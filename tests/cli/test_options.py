@@ -38,6 +38,10 @@ def test_an_option_reads_the_same_wherever_it_stands() -> None:
     assert {name: words for name, words in said.items() if len(words) > 1} == {}
 
 
+#: What files from outside may do; the same for every command that reads some.
+GRANTS = ["trust_code", "trust", "credential", "max_model_bytes", "max_rows", "max_seconds"]
+
+
 def test_options_come_in_the_order_they_always_had() -> None:
     assert [parameter.name for parameter in parameters("audit")] == [
         "subject",
@@ -54,6 +58,7 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "ray",
         "trust_pickle",
         "as_json",
+        *GRANTS,
     ]
     assert [parameter.name for parameter in parameters("search")] == [
         "subject",
@@ -80,4 +85,5 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "top",
         "trust_pickle",
         "as_json",
+        *GRANTS,
     ]

@@ -85,7 +85,7 @@ def test_a_function_of_one_s_own(write) -> None:
     (folder / "my_rule.py").write_text(
         "def decide(frame):\n    return 0.2 + 0.5 * (frame['sex'] == 'Male') * (frame['income'] > 1)\n"
     )
-    done = fairbits_alone("measure", "subject.toml", "--json", cwd=folder)
+    done = fairbits_alone("measure", "subject.toml", "--trust-code", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["k_max"] == 2
 
@@ -93,8 +93,8 @@ def test_a_function_of_one_s_own(write) -> None:
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3)"),
-        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1)"),
+        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3, line 4 of table.csv)"),
+        ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1, line 2 of table.csv)"),
         ({"path": "rules:crash"}, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
         ({"path": "rules:short"}, "asked about 720 rows and answered with an array of shape (3,)"),
         ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
@@ -119,7 +119,7 @@ def test_one_sentence_and_exit_2(model: dict, complaint: str, write, monkeypatch
         "def short(frame):\n    return [1, 2, 3]\n"
     )
     monkeypatch.delitem(sys.modules, "rules", raising=False)
-    done = fairbits("measure", "subject.toml", cwd=folder)
+    done = fairbits("measure", "subject.toml", "--trust-code", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1
@@ -133,11 +133,16 @@ def test_an_endpoint(write) -> None:
     try:
         folder = write(path=server.url, authorization_env="TOKEN", retries=1, wait=0.01)
         done = fairbits("measure", "subject.toml", "--json", cwd=folder, **{"TOKEN": "Bearer x"})
+        assert done.returncode == 2
+        assert "--credential TOKEN" in done.stderr
+        assert not server.headers
+        granted = ("--credential", "TOKEN")
+        done = fairbits("measure", "subject.toml", "--json", *granted, cwd=folder, **{"TOKEN": "Bearer x"})
         assert done.returncode == 0, done.stderr
         assert np.isfinite(json.loads(done.stdout)["k_mean"])
         assert server.headers[0]["Authorization"] == "Bearer x"
         server.behaviour = lambda rows, n: (200, b"oops")
-        done = fairbits("measure", "subject.toml", cwd=folder, **{"TOKEN": "Bearer x"})
+        done = fairbits("measure", "subject.toml", *granted, cwd=folder, **{"TOKEN": "Bearer x"})
         assert done.returncode == 2
         assert "answered 'oops', where" in done.stderr
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from fairbits import Network, Table
 from fairbits.data import make_subject
-from fairbits.debug import NeuronEffect, debug_run
+from fairbits.debug import Candidate, NeuronEffect, debug_run
 from fairbits.debug.neurons import NAMES, neuron_effects
 from fairbits.measure import Evaluator
 from tests.debug.conftest import SCHEMA, Maker, table_of
@@ -33,6 +33,43 @@ def test_the_only_carrier_is_found_and_its_do_brings_k_to_1(make_run: Maker, car
     mended = carrier.with_interventions([best.do(best.best)])
     evaluator = Evaluator(mended, SCHEMA, threads=1)
     assert evaluator.evaluate(result.cases).k.max() == 1
+
+
+def test_what_is_chosen_on_one_half_is_reported_on_the_other(make_run: Maker, carrier: Network) -> None:
+    result = debug_run(make_run(carrier), samples=61, threads=1)
+    choosing, reporting = result.cases[::2], result.cases[1::2]
+    assert result.k_reported == pytest.approx(Evaluator(carrier, SCHEMA, threads=1).evaluate(reporting).k.mean())
+    for neuron in result.neurons:
+        for one in neuron.candidates:
+            held = Evaluator(carrier.with_interventions([neuron.do(one)]), SCHEMA, threads=1)
+            assert one.k_choosing == pytest.approx(held.evaluate(choosing).k.mean(), abs=0.05)
+            assert one.k_reported == pytest.approx(held.evaluate(reporting).k.mean(), abs=0.05)
+        kept = [one for one in neuron.candidates if one.kept]
+        assert neuron.best is min(kept, key=lambda one: one.k_choosing)
+        if neuron.acd is not None:
+            assert neuron.active is not None
+            assert neuron.inactive is not None
+            change = neuron.active.k_reported - neuron.inactive.k_reported
+            assert neuron.acd == pytest.approx(change / result.k_reported)
+
+
+def candidate(value: float, choosing: float, reported: float) -> Candidate:
+    mean = (choosing + reported) / 2
+    return Candidate("mean", value, 0.9, True, mean, 0.5, choosing, reported)
+
+
+def test_luck_on_the_choosing_half_is_not_reported_as_an_effect() -> None:
+    """A hundred neurons that do nothing: the luckiest looks good where it was chosen, and as it is elsewhere."""
+    rng = np.random.default_rng(0)
+    effects = [
+        NeuronEffect(
+            1, number, 0.0, None, None, tuple(candidate(v, *(3 + 0.3 * rng.normal(size=2))) for v in range(10))
+        )
+        for number in range(100)
+    ]
+    chosen = [one.best for one in effects if one.best is not None]
+    assert np.mean([one.k_choosing for one in chosen]) < 2.65
+    assert np.mean([one.k_reported for one in chosen]) == pytest.approx(3.0, abs=0.1)
 
 
 def gate(weight_of_gate: float, shift: float) -> Network:

@@ -148,3 +148,41 @@ def test_inference_refuses_what_is_not_there() -> None:
         infer_schema(data, protected=["sx"])
     with pytest.raises(SchemaError, match="cannot be protected"):
         infer_schema(data, target="hired", protected=["hired"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "cells", "codes"),
+    [
+        ((" Male", "Female "), [" Male", "Female ", "Male", " Female"], [0, 1, 0, 1]),
+        (("Male", "Female"), [" Male", "Female\t", "Male", "Female"], [0, 1, 0, 1]),
+        (("a", " a", "b"), ["a", " a", "b", " b "], [0, 1, 2, 2]),  # blanks count where nothing else tells them apart
+        (("a\u2028", "\u00a0b"), ["a\u2028", "b", "a", "\u00a0b"], [0, 1, 0, 1]),
+        ((" 1", "2 "), [1, 2, 1, 2], [0, 1, 0, 1]),
+    ],
+)
+def test_labels_with_blanks_around_them_match_their_cells(labels, cells, codes) -> None:
+    schema = Schema(
+        (
+            Attribute(name="sex", kind="category", labels=labels, protected=True),
+            Attribute(name="x", kind="real", high=1),
+        ),
+        target="pay",
+        classes=(" <=50K", ">50K"),
+    )
+    table = table_from_arrow(
+        pa.table({"sex": cells, "x": [0.5] * 4, "pay": [" <=50K", "<=50K", " >50K", ">50K"]}), schema
+    )
+    assert table.codes[:, 0].tolist() == codes
+    assert table.labels is not None
+    assert table.labels.tolist() == [0, 0, 1, 1]
+
+
+def test_a_cell_that_fits_two_labels_is_refused() -> None:
+    schema = Schema(
+        (
+            Attribute(name="sex", kind="category", labels=("a ", " a"), protected=True),
+            Attribute(name="x", kind="real", high=1),
+        )
+    )
+    with pytest.raises(TableError, match="1 values that are none of its labels"):
+        table_from_arrow(pa.table({"sex": ["a ", "a"], "x": [0.5, 0.5]}), schema)

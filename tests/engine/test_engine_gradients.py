@@ -206,8 +206,8 @@ def test_any_layout_will_do(plan):
     [
         ([0, 1], r"twins must be 3 whole numbers, one per row of codes, but got shape \(2,\)"),
         ([0.0, 1.0, 2.0], "of float64"),
-        ([0, 30, 1], r"twins must be within 0..29, but row 1 has 30"),
-        ([0, 0, -1], r"but row 2 has -1"),
+        ([0, 30, 1], r"twins must be within 0..29, but row 2 has 30"),
+        ([0, 0, -1], r"but row 3 has -1"),
     ],
 )
 def test_twins_are_checked(plan, chosen, message):
@@ -218,7 +218,7 @@ def test_twins_are_checked(plan, chosen, message):
 def test_codes_and_options_are_checked(plan):
     codes = random_codes(plan, 100)
     codes[77, 2] = np.nan
-    with pytest.raises(TableError, match="row 77, column 2"):
+    with pytest.raises(TableError, match="column 3 of row 78"):
         gradients(plan, codes, np.zeros(100, int))
     with pytest.raises(TableError, match=r"d >= 11, but got \(3, 7\)"):
         gradients(plan, np.zeros((3, 7)), [0, 0, 0])
@@ -229,7 +229,7 @@ def test_codes_and_options_are_checked(plan):
 def test_overflow_is_an_error():
     plan = random_plan((9, 6, 5, 2), m=4, numeric=2)
     plan = dataclasses.replace(plan, weights=plan.weights * np.float32(1e30))
-    with pytest.raises(ModelError, match="overflows for row 0;"):
+    with pytest.raises(ModelError, match="overflows for row 1;"):
         gradients(plan, random_codes(plan, 100), np.zeros(100, int))
 
 
@@ -240,5 +240,5 @@ def test_overflow_on_the_way_back_is_an_error():
     plan = dataclasses.replace(plan, weights=plan.weights * np.float32(1e30), **still)
     codes = np.zeros((100, 2))
     assert (scores(plan, codes) == 0.5).all()
-    with pytest.raises(ModelError, match="overflows for row 0;"):
+    with pytest.raises(ModelError, match="overflows for row 1;"):
         gradients(plan, codes, np.zeros(100, int))

@@ -146,9 +146,9 @@ def test_bad_input(rng, people_schema: Schema) -> None:
     network = random_network(rng, [encoding.width, 4, 2])
     people = random_people(rng, people_schema, 30)
     people[27, 1] = 9
-    with pytest.raises(TableError, match=r"column 1 must be whole numbers within 0\.\.3, but row 27 holds 9"):
+    with pytest.raises(TableError, match=r"column 2 must be whole numbers within 0\.\.3, but row 28 holds 9"):
         study(network, encoding, twins, people, [Do(0, 0, 1.0)], epsilon=EPSILON, partition="grid")
-    with pytest.raises(TableError, match=r"row 27 holds 9"):
+    with pytest.raises(TableError, match=r"row 28 holds 9"):
         accuracies(network, encoding, people, np.zeros(30), [Do(0, 0, 1.0)])
     with pytest.raises(TableError, match="one label for each"):
         accuracies(network, encoding, people, np.zeros(29), [Do(0, 0, 1.0)])

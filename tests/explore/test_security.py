@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import re
 import socket
+import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner
 
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.explore.serving import hosts_of, listen
+from fairbits.explore import build_app, connection
+from fairbits.explore.serving import hosts_of, listen, server_of
 
 from .conftest import HOST, TOKEN, Client
 
@@ -129,6 +135,57 @@ def test_rows_that_are_not_there(client: Client, number: str) -> None:
 def test_a_run_that_is_not_there_is_named() -> None:
     with pytest.raises(FairbitsError, match="nowhere"):
         CliRunner().invoke(app, ["explore", "nowhere", "--no-browser"], catch_exceptions=False)
+
+
+HALF_OPEN = {
+    "nothing": b"",
+    "half a line": b"GET / HT",
+    "half the headers": b"GET / HTTP/1.1\r\nHost: x\r\n",
+    "no body": b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+    "half a body": b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+    "half a chunk": b"POST /answer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{",
+    "half a second question": b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT",
+}
+
+
+@pytest.fixture(scope="module")
+def port(explorer) -> Iterator[int]:
+    """A real server that loses its patience soon."""
+    with pytest.MonkeyPatch.context() as patch, listen() as listening:
+        patch.setattr(connection, "QUESTION_SECONDS", 0.3)
+        server = server_of(build_app(explorer, token=TOKEN, hosts=hosts_of(listening)))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("how", HALF_OPEN)
+def test_half_open_connections_are_closed(port: int, how: str) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as half:
+        half.sendall(HALF_OPEN[how])
+        with contextlib.suppress(ConnectionError):
+            while half.recv(65_536):
+                pass
+
+
+def test_a_drip_does_not_move_the_deadline(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as slow, contextlib.suppress(ConnectionError):
+        slow.sendall(b"GET / HTTP/1.1\r\nX: ")
+        begin = time.monotonic()
+        while time.monotonic() - begin < 20:
+            slow.sendall(b"a")
+            time.sleep(0.02)
+        pytest.fail("it was never closed")
+
+
+def test_a_connection_that_asks_is_kept(port: int) -> None:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as kept:
+        for _ in range(3):
+            kept.request("GET", f"/?token={TOKEN}")
+            answer = kept.getresponse()
+            assert (answer.status, answer.read()[:9]) == (200, b"<!DOCTYPE")
 
 
 def test_only_this_machine_is_listened_to() -> None:

@@ -98,6 +98,20 @@ def test_certainty_is_not_a_bin_of_its_own() -> None:
     assert qid(every, partition="grid").k[0] == 40
 
 
+@given(tables, st.floats(0.01, 0.6), st.floats(-3, 3))
+def test_nobodys_classes_on_the_grid_depend_on_others(scores: np.ndarray, epsilon: float, shift: float) -> None:
+    scores[0, 0] = 1.0
+    together = qid(np.concatenate([scores, scores + shift]), epsilon=epsilon, partition="grid").k[: len(scores)]
+    alone = [qid(row[None], epsilon=epsilon, partition="grid").k[0] for row in scores]
+    assert together.tolist() == alone
+
+
+def test_values_beyond_probabilities_have_a_bin_for_one() -> None:
+    close = [[0.99, 1.0]]
+    assert qid(close, partition="grid", bounded=False).k[0] == 2
+    assert qid(close, partition="grid", bounded=True).k[0] == 1
+
+
 def test_unequal_population_weights() -> None:
     result = qid([[0.0, 0.5, 1.0]], weights=[2, 1, 1])
     assert result.q_1[0] == pytest.approx(1.5)
@@ -109,13 +123,26 @@ def test_orders_of_renyi() -> None:
     assert result.renyi(0)[0] == pytest.approx(result.q_inf[0])
     assert result.renyi(1)[0] == pytest.approx(result.q_1[0])
     assert result.renyi(np.inf)[0] == pytest.approx(1.0)
-    assert result.renyi(1 - 1e-7)[0] == pytest.approx(result.q_1[0], abs=1e-5)
+    for close in (1 - 1e-6, 1 - 1e-12, 1 + 1e-12, 1 + 1e-6):
+        assert result.renyi(close)[0] == pytest.approx(result.q_1[0], abs=1e-5)
+
+
+@given(tables, tolerances)
+def test_bits_fall_with_the_order(scores: np.ndarray, epsilon: float) -> None:
+    """Above order 1 they are below Q1, not in between; and no order overflows, underflows or has a signed zero."""
+    result = qid(scores, epsilon=epsilon)
+    orders = (0, 0.3, 1, 1.5, 2, 40, 3000, np.inf)
+    bits = np.array([result.renyi(order) for order in orders])
+    assert np.isfinite(bits).all()
+    assert (np.diff(bits, axis=0) <= 1e-9).all()
+    assert (np.copysign(1.0, bits) == 1).all()
+    assert np.allclose(bits[-1], -np.log2(result.masses.max(axis=1)))
 
 
 @pytest.mark.parametrize(
     ("scores", "options", "complaint"),
     [
-        ([[0.1, np.nan]], {}, "1 scores are not finite .*person 0"),
+        ([[0.1, np.nan]], {}, "1 scores are not finite .*in row 1"),
         ([0.1, 0.2], {}, r"for one person give \[\[…\]\]"),
         ([[]], {}, "people × protected values"),
         ([["a"]], {}, "must be numbers"),

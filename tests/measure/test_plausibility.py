@@ -21,3 +21,15 @@ def test_the_same_rows_give_the_same_forest(rng: np.random.Generator, people_sch
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
     assert any(not np.array_equal(first, second) for first, second in zip(one, other, strict=True))
+
+
+def test_who_is_unlike_everybody_has_a_low_percentile(people_schema: Schema) -> None:
+    """Rows of about forty hours and an income of about one; somebody far off in both is as odd as the oddest row."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [np.ones(300), np.zeros(300), rng.normal(1.0, 0.2, 300), np.zeros(300), rng.integers(38, 43, 300)]
+    )
+    learned = plausibility.Plausibility(people_schema, rows)
+    usual, odd = np.array([[1, 0, 1.0, 0, 40]]), np.array([[1, 3, 4.0, 0, 99]])
+    assert learned.percentiles(usual, threads=1)[0] > 50
+    assert learned.percentiles(odd, threads=1)[0] < 2

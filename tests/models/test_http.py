@@ -141,13 +141,25 @@ def test_the_rate_is_kept(server: Server, asking, rng) -> None:
 
 def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypatch, rng) -> None:
     monkeypatch.setenv("MY_TOKEN", "Bearer abc")
-    model, encoding = asking(authorization_env="MY_TOKEN", headers={"X-Team": "risk"})
+    monkeypatch.setenv("OTHER", "Bearer other")
+    for wrong, said in (
+        ({}, "asks for the secret in 'MY_TOKEN', which was not granted"),
+        ({"credential": "OTHER"}, "but the one in 'OTHER' was granted"),
+        ({"credential": "MY_TOKEN@https://example.org"}, "was granted to https://example.org:443"),
+        ({"credential": "MY TOKEN"}, "give NAME or NAME@https://host"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            asking(authorization_env="MY_TOKEN", **wrong)
+    assert not server.headers
+    here = server.url.rpartition("/")[0]
+    asking(credential=f"MY_TOKEN@{here}")
+    model, encoding = asking(authorization_env="MY_TOKEN", credential="MY_TOKEN", headers={"X-Team": "risk"})
     model.scores(encoding.encode(random_people(rng, SCHEMA, 3)))
     assert server.headers[0]["Authorization"] == "Bearer abc"
     assert server.headers[0]["X-Team"] == "risk"
     monkeypatch.delenv("MY_TOKEN")
     with pytest.raises(OptionError, match="the environment variable 'MY_TOKEN' is empty"):
-        asking(authorization_env="MY_TOKEN")
+        asking(authorization_env="MY_TOKEN", credential="MY_TOKEN")
     with pytest.raises(OptionError, match="a secret does not belong in a file"):
         asking(headers={"authorization": "Bearer abc"})
 
@@ -162,7 +174,7 @@ def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypat
         (200, b'{"scores": [0.5]}', "asked about 2 rows and answered 1 scores"),
         (200, b'{"scores": [0.5, NaN]}', "scores that are not finite"),
         (200, b"\xff\xfe\x00", "where .* was expected"),
-        (401, b"", "status 401; check authorization_env"),
+        (401, b"", "status 401; check --credential"),
         (404, b"", "status 404"),
         (302, b"", "status 302"),
         (500, b"", "gave no scores in 3 tries; at last it answered with status 500"),

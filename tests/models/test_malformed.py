@@ -139,7 +139,7 @@ def test_no_bytes_give_a_traceback(ending: str, whole: dict[str, bytes], tmp_pat
     def load(content: bytes) -> None:
         path.write_bytes(content)
         try:
-            options = {"factory": FACTORY} if ending == ".pt" else {}
+            options = {"factory": FACTORY, "trust_code": True} if ending == ".pt" else {}
             model, encoding = load_with_encoding(path, SCHEMA, **options)
             model.scores(encoding.encode(np.array([[1.0, 0, 0.5, 1, 40]])))
         except FairbitsError as error:

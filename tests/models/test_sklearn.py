@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fairbits import Attribute, Audit, Decoder, Encoding, Network, Schema
-from fairbits.domain import Unseen
+from fairbits import Attribute, Audit, Decoder, Encoding, Network, Schema, qid
+from fairbits.domain import Twins, Unseen
 from fairbits.domain.attribute import MISSING
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator
@@ -208,10 +208,22 @@ def test_three_classes_as_a_whole_vector() -> None:
     theirs = forest.predict_proba(codes)[:, [1, 2, 0]]
     np.testing.assert_allclose(box.class_scores(encoding.encode(codes)), theirs, atol=1e-6)
     np.testing.assert_allclose(box.scores(encoding.encode(codes)), theirs[:, 2], atol=1e-6)
+    twins = Twins(three)
+    everybody = np.repeat(codes[:, None, :], twins.m, axis=1)
+    everybody[:, :, twins.columns] = twins.values
     for model in (forest, fit(perceptron(), codes, grades)):
-        for scores in ("favourable", "vector"):
-            audit = Audit(model, frame.assign(grade=grades), replace(three, scores=scores))
-            assert audit.measure().summary()["k_max"] >= 1
+        shares = model.predict_proba(everybody.reshape(-1, codes.shape[1]))[:, [1, 2, 0]].reshape(
+            len(codes), twins.m, 3
+        )
+        k = {
+            scores: Audit(model, frame.assign(grade=grades), replace(three, scores=scores)).measure().evaluation.k
+            for scores in ("favourable", "vector")
+        }
+        np.testing.assert_array_equal(k["favourable"], qid(shares[:, :, 2].astype(np.float32)).k)
+        apart = np.abs(shares[:, :, None] - shares[:, None]).max(axis=(1, 2, 3)) > 0.025
+        np.testing.assert_array_equal(k["vector"] > 1, apart)
+        assert (k["vector"] >= k["favourable"]).all()
+        assert k["vector"].max() > 1
 
 
 def test_values_that_the_model_has_never_met() -> None:

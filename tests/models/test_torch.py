@@ -132,7 +132,7 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
     }
     for factory, complaint in cases.items():
         with pytest.raises(ModelError, match=complaint):
-            load_model(tmp_path / "model.pt", factory=factory)
+            load_model(tmp_path / "model.pt", factory=factory, trust_code=True)
     torch.save(sequential(), tmp_path / "whole.pt")
     with pytest.raises(ModelError, match=r"holds more than weights, and opening it runs code; .*--trust-pickle"):
         load_model(tmp_path / "whole.pt")
@@ -156,7 +156,7 @@ def test_layers_and_classes_as_the_native_network_has_them(rng) -> None:
 def test_code_that_makes_the_model(rng) -> None:
     from .zoo import THREE
 
-    model, encoding = load_with_encoding(f"{residual.__module__}:residual", THREE)
+    model, encoding = load_with_encoding(f"{residual.__module__}:residual", THREE, trust_code=True)
     assert isinstance(model, TorchModel)
     assert isinstance(load_model(f"{__name__}:READY", schema=SCHEMA), Network)  # a module that exists already
     rows = encoding.encode(random_people(rng, SCHEMA, 5))
@@ -164,7 +164,7 @@ def test_code_that_makes_the_model(rng) -> None:
         model.scores(rows), TorchModel.of(residual(), THREE, ModelOptions()).with_favourable(2).scores(rows)
     )
     with pytest.raises(ModelError, match="predicts 3 classes, but target 'hired' is 2 classes"):
-        load_with_encoding(f"{residual.__module__}:residual", SCHEMA)
+        load_with_encoding(f"{residual.__module__}:residual", SCHEMA, trust_code=True)
 
 
 def test_a_module_of_the_wrong_width_or_that_fails(rng) -> None:

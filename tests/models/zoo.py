@@ -257,7 +257,7 @@ def by_torch(module: Any, schema: Schema = SCHEMA) -> Callable[[np.ndarray], np.
 def torch_sequential(folder: Path) -> Specimen:
     torch = pytest.importorskip("torch", reason="the torch extra is not installed")
     torch.save(sequential().state_dict(), folder / "model.pt")
-    return of(folder / "model.pt", by_torch(sequential()), factory=f"{__name__}:sequential")
+    return of(folder / "model.pt", by_torch(sequential()), factory=f"{__name__}:sequential", trust_code=True)
 
 
 def torch_exported(folder: Path) -> Specimen:
@@ -410,7 +410,7 @@ def formula(frame: Any) -> Any:
 
 def python_function(folder: Path) -> Specimen:
     pytest.importorskip("pandas", reason="pandas is not installed")
-    return of(f"{__name__}:formula", lambda codes: formula(Decoder(SCHEMA).frame(codes)))
+    return of(f"{__name__}:formula", lambda codes: formula(Decoder(SCHEMA).frame(codes)), trust_code=True)
 
 
 ZOO: dict[str, Kind] = {

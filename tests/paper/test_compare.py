@@ -13,7 +13,8 @@ from fairbits import Network
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.paper import Contest, compare
 from fairbits.paper.cells import Cells
-from fairbits.paper.significance import against, deviation, mean
+from fairbits.paper.compare import Comparison, Entry
+from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing
 from fairbits.search import STRATEGIES, Budget
 
 from ..search.planted import planted_subject
@@ -27,7 +28,8 @@ def test_every_strategy_has_every_figure(tmp_path) -> None:
     for entry in found.entries:
         assert entry.verdict is None
         assert entry.deviation("id_cases") is None
-        assert entry.mean("id_per_second") >= 0
+        run = entry.runs[0]
+        assert entry.mean("id_per_second") == pytest.approx(run["id_cases"] / run["seconds"])
         assert 0 <= entry.mean("leaves_covered") <= entry.runs[0]["leaves"]
     drawn = next(entry for entry in found.entries if entry.strategy == "random")
     assert drawn.mean("id_cases") == 9  # everybody with a + b of 17 or 18
@@ -99,6 +101,52 @@ def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
         compare(subject, contest, ["dise"])
     with pytest.raises(OptionError, match="repeats is 0"):
         Contest(Budget(evaluations=300), repeats=0)
+
+
+def test_holm_agrees_with_statsmodels_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_equals_are_hardly_ever_told_apart() -> None:
+    """Twelve strategies that are all the same: Holm keeps any claim against dice, and any crown, below 5 %."""
+    claims = crowns = twins_crowned = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        runs = {str(i): rng.normal(100, 10, 10).tolist() for i in range(12)}
+        claims += any(verdict.apart for verdict in against_one(runs, "0").values())
+        crowns += standing(runs).winner is not None
+        two = {**{name: [1.0 + i for i in range(10)] for name in runs}, "0": runs["0"], "1": runs["1"]}
+        twins_crowned += standing(two).winner is not None
+    assert claims <= 24  # 15 expected at most; 24 is more than two deviations above
+    assert crowns == 0
+    assert 2 <= twins_crowned <= 24  # two equals far above ten others: one test at 5 % decides
+
+
+def comparison(**runs: list[int]) -> Comparison:
+    entries = [Entry(name, [{"id_cases": ids, "evaluations": 1} for ids in mine]) for name, mine in runs.items()]
+    return Comparison("small", replace(SHORT, repeats=len(next(iter(runs.values())))), entries)
+
+
+def test_nobody_is_crowned_whom_the_test_does_not_tell_apart() -> None:
+    clear = comparison(climb=[9, 10, 11, 12, 13], dice=[1, 2, 3, 4, 5])
+    assert clear.standing.winner == "climb"
+    assert (
+        clear.sentence
+        == "climb found 11 ID cases on average, more than any other strategy (told apart from all of them)."
+    )
+    close = comparison(climb=[9, 10, 11, 12, 13], dice=[1, 2, 3, 4, 5], adf=[9, 10, 11, 12, 12])
+    assert close.standing.winner is None
+    assert close.standing.tied == ("adf",)
+    assert close.sentence.endswith("the most, but is not told apart from adf.")
+    few = comparison(climb=[9, 10], dice=[1, 2])
+    assert few.sentence.endswith("not told apart from dice; telling 2 strategies apart takes at least 4 runs each.")
+    once = comparison(climb=[9], dice=[1])
+    assert once.standing.winner is None
+    assert once.sentence.endswith("the most in one run each: another run may change the order.")
+    assert comparison(climb=[0, 0], dice=[0, 0]).sentence == "No strategy found an ID case."
+    assert [runs_needed(n) for n in (1, 2, 11)] == [4, 5, 6]
 
 
 def test_significance() -> None:

@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.paper.field import Duel, duel, field_findings, field_row
+from fairbits.paper.field import duel, field_findings, field_row
 from fairbits.paper.research import Plan
 from fairbits.paper.subjects import roster
 
@@ -19,15 +19,23 @@ def runs(*rates: float, k: int = 2) -> list[dict[str, float]]:
 @pytest.mark.parametrize(
     ("ours", "theirs", "verdict"),
     [
-        ([10.0, 12.0], [5.0, 6.0], "ahead"),
-        ([10.0, 12.0], [12.0, 10.5], "tied"),
-        ([10.0, 10.1], [12.0, 12.1], "behind"),
-        ([10.0], [9.9], "ahead"),  # one run: no spread, no tie
+        ([10.0, 12.0, 11.0, 13.0], [5.0, 6.0, 7.0, 8.0], "ahead"),
+        ([10.0, 12.0, 11.0, 13.0], [12.0, 10.5, 9.0, 14.0], "tied"),
+        ([10.0, 10.1, 10.2, 10.3], [12.0, 12.1, 12.2, 12.3], "behind"),
+        ([10.0, 12.0], [5.0, 6.0], "tied"),  # two runs each: p is a third at best
+        ([10.0], [1.0], "one run"),
         ([0.0, 0.0], [0.0, 0.0], "none found"),
     ],
 )
-def test_a_tie_is_a_difference_within_the_spread(ours: list[float], theirs: list[float], verdict: str) -> None:
-    assert Duel(ours, "adf", theirs).verdict == verdict
+def test_the_test_decides_who_is_ahead(ours: list[float], theirs: list[float], verdict: str) -> None:
+    assert duel({"climb": ours, "adf": theirs}).verdict == verdict
+
+
+def test_a_rival_of_many_must_be_told_apart_after_correction() -> None:
+    """4 against 4 runs give p = 0.029: enough for one rival, not for two."""
+    ours, theirs = [10.0, 11.0, 12.0, 13.0], [1.0, 2.0, 3.0, 4.0]
+    assert duel({"climb": ours, "adf": theirs}).verdict == "ahead"
+    assert duel({"climb": ours, "adf": theirs, "sg": theirs}).verdict == "tied"
 
 
 def test_the_best_rival_is_the_one_with_the_largest_mean() -> None:
@@ -36,27 +44,40 @@ def test_the_best_rival_is_the_one_with_the_largest_mean() -> None:
 
 
 GROUPS = {
-    ("a", "sex"): {"climb": runs(10.0, 11.0), "adf": runs(1.0, 2.0), "sg": runs(0.0, 0.0)},
-    ("a", "age"): {"climb": runs(10.0, 11.0, k=3), "adf": runs(14.0, 15.0, k=4), "sg": runs(0.0, 0.0)},
-    ("b", "sex"): {"climb": runs(10.0, 11.0), "adf": runs(20.0, 21.0), "sg": runs(0.0, 0.0)},
+    ("a", "sex"): {"climb": runs(*range(10, 15)), "adf": runs(*range(1, 6)), "sg": runs(*[0.0] * 5)},
+    ("a", "age"): {"climb": runs(*range(10, 15), k=3), "adf": runs(*range(15, 20), k=4), "sg": runs(*[0.0] * 5)},
+    ("b", "sex"): {"climb": runs(*range(10, 15)), "adf": runs(*range(20, 25)), "sg": runs(*[0.0] * 5)},
 }
 
 
 def test_a_row_names_the_rival_and_the_largest_k() -> None:
     row = field_row("a: age", GROUPS["a", "age"])
-    assert row[:2] == ["a: age", 10.5]
-    assert row[3:5] == ["adf", 14.5]
+    assert row[:2] == ["a: age", 12.0]
+    assert row[3:5] == ["adf", 17.0]
     assert row[6:] == ["behind", 3, 4]
 
 
 def test_findings_count_cells_and_subjects() -> None:
     says = field_findings(GROUPS)
     assert says[0] == "ID cases per second, cell by cell: climb is ahead in 1 and behind in 2 of 3 cells."
-    # Subject a: 10.5 against a mean of 8 over its two attributes.
-    assert says[1].endswith("climb is ahead in 1 and behind in 1 of 2 subjects.")
-    assert says[2] == "Behind on b (adf 1.95 ×)."
+    # Subject a: 12 against a mean of 10 over its two attributes.
+    assert says[1].endswith("climb is tied in 1 and behind in 1 of 2 subjects.")
+    assert says[2] == "Tied on a (adf 0.83 ×)."
+    says = says[1:]
+    assert says[2] == "Behind on b (adf 1.83 ×)."
     assert "sg" not in says[3]  # never found anything: no mean of logarithms
     assert says[4] == "The largest k that anybody found, climb found too in 2 of 3 cells."
+
+
+def test_many_cells_of_few_runs_still_compare_the_two_over_all_of_them() -> None:
+    cells = {
+        (name, "sex"): {"climb": runs(10.0, 11.0), "adf": runs(3.0, 4.0), "sg": runs(10.0 + sign, 11.0 - sign)}
+        for name, sign in zip("abcdefgh", (1, -2, 3, -4, 5, -6, 7, -8), strict=True)
+    }
+    says = field_findings(cells)
+    assert says[0].endswith("climb is tied in 8 of 8 cells.")
+    assert says[2] == "With 2 runs a cell no test can tell so many strategies apart: that takes 5 at least."
+    assert says[3].endswith("climb finds more than adf.")
 
 
 def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:

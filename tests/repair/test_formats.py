@@ -115,7 +115,9 @@ def test_it_comes_back_as_it_came(name: str, trained: bool, tmp_path: Path) -> N
         warnings.simplefilter("ignore")
         specimen = zoo.ZOO[name].make(tmp_path)
     pickled = file.endswith(".joblib")
-    subject = load_subject(write_subject(tmp_path, specimen.schema, path=file, **options), trust_pickle=pickled)
+    subject = load_subject(
+        write_subject(tmp_path, specimen.schema, path=file, **options), trust_pickle=pickled, trust_code=True
+    )
     assert isinstance(subject.model, Network)
     untouched = (tmp_path / file).read_bytes()
     result = repaired(subject, tmp_path, choose="shrink-50+consistent" if trained else None, retrain=trained)
@@ -133,7 +135,7 @@ def test_it_comes_back_as_it_came(name: str, trained: bool, tmp_path: Path) -> N
     if pickled:
         with pytest.raises(ModelError, match="is a pickle, which runs code"):
             load_subject(result.subject_file)
-    again = load_subject(result.subject_file, trust_pickle=pickled)
+    again = load_subject(result.subject_file, trust_pickle=pickled, trust_code=True)
     assert str(again.original).endswith(f"repaired{suffix}")
     found = evaluator_of(again, threads=1).evaluate(codes)
     assert found.k.mean() == pytest.approx(evaluator_of(subject, model=network, threads=1).evaluate(codes).k.mean())
@@ -189,7 +191,7 @@ def test_objects_are_written_as_their_framework_does(make: Any, extra: str, file
 
 def test_a_reference_to_code(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the torch extra is not installed")
-    subject = load_subject(write_subject(tmp_path, path="tests.models.zoo:sequential"))
+    subject = load_subject(write_subject(tmp_path, path="tests.models.zoo:sequential"), trust_code=True)
     result = repaired(subject, tmp_path, choose="blind", retrain=False)
     assert [path.name for path in result.files] == ["repaired.pt2", "repaired.onnx"]
 

@@ -15,6 +15,7 @@ import pytest
 from fairbits import Audit, Network, Subject, Table, load_model, load_subject
 from fairbits.audit.repairing import repair
 from fairbits.data import make_subject
+from fairbits.debug import debug_run
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models import onnx_writing
@@ -23,6 +24,7 @@ from fairbits.repair import retraining as retraining_module
 from fairbits.repair.exporting import check_same, export
 from fairbits.repair.judging import cost
 from fairbits.repair.repairing import _chosen
+from fairbits.report.stages import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
 from tests.conftest import random_network
@@ -54,6 +56,30 @@ def test_one_neuron_is_enough(run: Run) -> None:
     assert any("set aside" in note for note in result.evidence.notes)
     assert result["blind"].held_out.k_max == 1
     assert result["blind"].yardstick
+
+
+def test_both_attacks_ask_about_as_many_people_whatever_the_clock_says(run: Run) -> None:
+    """Half a second, which is another number of people every time: the second attack takes the first one's."""
+    result = repair(run, attack_budget="0.5s", retrain=False, threads=1)
+    assert result.attack_before is not None
+    assert result.attack_after is not None
+    assert result.attack_before.evaluations == result.attack_after.evaluations > 0
+
+
+def test_layers_count_from_one_in_files_and_words(run: Run) -> None:
+    """As debug counts them; the Python object is a `Do`, whose layers are positions."""
+    found = debug_run(run, threads=1)
+    result = repair(run, retrain=False, threads=1)
+    do = result.chosen.neurons[0]
+    document = json.loads((run.folder / "repair.json").read_text())
+    mine = next(one for one in document["repairs"] if one["name"] == document["chosen"])
+    assert document["layers_from"] == 1
+    assert mine["neurons"][0]["layer"] == do.layer + 1 == found.best()[0].layer == CARRIER[0] + 1
+    rows = pq.read_table(run.folder / "repairs.parquet").to_pylist()
+    assert next(row for row in rows if row["chosen"])["neurons"].startswith(f"{do.layer + 1}:{do.neuron}=")
+    repaired = repaired_of(run.folder)
+    assert repaired is not None
+    assert f"neuron {do.neuron} of layer {do.layer + 1} at" in repaired.words
 
 
 def test_what_is_written(run: Run) -> None:

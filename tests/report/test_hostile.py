@@ -7,12 +7,14 @@ import unicodedata
 from pathlib import Path
 
 import jsonschema
+import pyarrow as pa
 import pytest
 
 from fairbits import Subject
+from fairbits.cli.export import _guarded
 from fairbits.domain.words import harmless, shortened
 from fairbits.report import ReportData, compute_report, json_schema, render_html, render_markdown, summary_of
-from fairbits.report.markdown import text
+from fairbits.report.markdown import text, value_text
 from fairbits.store import Run
 
 from .conftest import HOSTILE
@@ -85,3 +87,15 @@ def test_control_letters_and_lone_surrogates(tmp_path: Path) -> None:
     strange = "a\x00b\x1bc\ud800d\u2028e"
     assert harmless(strange).encode() == "a\ufffdb\ufffdc\ufffdd\ufffde".encode()
     assert len(shortened(strange * 100, 20)) == 20
+
+
+@pytest.mark.parametrize("label", ["-710", "+3", "-1,234.5", "-.5", "-2e3", "-3 %"])
+def test_numbers_are_no_formulas(label: str) -> None:
+    assert value_text(label) == label
+    assert _guarded(pa.array([label])).to_pylist() == [label]
+
+
+@pytest.mark.parametrize("label", ["-1+1", "+A1", "=1", "@x", "-2+3+cmd|' /C calc'!A0", "-", "--5"])
+def test_formulas_are_quoted(label: str) -> None:
+    assert value_text(label).startswith("'")
+    assert _guarded(pa.array([label])).to_pylist() == [f"'{label}"]

@@ -15,7 +15,7 @@ from fairbits.report.portraits import grid_of
 from fairbits.report.record import Axes, Portrait
 from fairbits.store import Run
 
-from .conftest import HOSTILE
+from .conftest import HOSTILE, build_subject
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,19 @@ def test_twins_of_a_case_a_row_and_somebody(searched: Run, subject: Subject) -> 
         assert "young" in plot.twins(who, found)._repr_svg_()
         assert "by score" in plot.steps(who, found.evaluator)._repr_svg_()
     assert "<svg" in plot.severity(found)._repr_svg_()
+
+
+def test_twins_of_a_live_run(subject: Subject, tmp_path) -> None:
+    """A run that was started from Python knows its subject; nobody else does."""
+    run = Audit.of(subject).search(budget=fairbits.Budget(evaluations=300), out=tmp_path / "run", threads=1)
+    assert "young" in plot.twins(run.worst(1)[0], run)._repr_svg_()
+    assert "by score" in plot.steps(run.worst(1)[0], run)._repr_svg_()
+    shifted = build_subject(subject.schema, "other", seed=11)
+    again = Audit.of(shifted).search(
+        budget=fairbits.Budget(evaluations=300), out=tmp_path / "run", force=True, threads=1
+    )
+    drawn = plot.twins({"job": "Tech", "hours": "3"}, again)
+    assert drawn._repr_svg_() != plot.twins({"job": "Tech", "hours": "3"}, run)._repr_svg_()  # each by its own model
 
 
 def test_cells_stand_where_their_labels_say(subject: Subject) -> None:

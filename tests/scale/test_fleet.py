@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fairbits import Attribute, Network, Schema, Table
 from fairbits.audit.auditing import Wishes
 from fairbits.audit.fleet import audit_fleet, find_ships
 from fairbits.cli.app import app
+from fairbits.data import make_subject
 from fairbits.data.exporting import export_subject
 from fairbits.errors import OptionError
 from fairbits.report.fleet import Audited, Fleet, render_fleet
 from tests.search.planted import planted_subject
+
+SEX = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
 
 
 @pytest.fixture
@@ -24,10 +29,6 @@ def harbour(tmp_path):
     for name in ("credit", "blind", "broken"):
         export_subject(planted_subject(), folder / name)
     from dataclasses import replace
-
-    import numpy as np
-
-    from fairbits import Network
 
     network = planted_subject().model
     first = network.weights[0].copy()
@@ -83,3 +84,34 @@ def test_names_are_only_text() -> None:
     page = render_fleet(Fleet("f", "t", "2026-01-01", (evil, Audited("y", "z", error="<img src=x>"))))
     assert "<script>alert" not in page
     assert "<img" not in page
+
+
+def test_bars_and_flips_say_what_the_figures_say() -> None:
+    """A bar is the share of the model's own limit; a regression has no decision that could flip."""
+    number = Audited("pay", "pay.toml", "pay/report.html", bits=2.0, bits_limit=2.0, k_max=4, cases=50)
+    wide = Audited("wide", "w.toml", "w/report.html", bits=1.0, bits_limit=3.17, flip_rate=0.2, id_cases=7, cases=9)
+    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (number, wide)))
+    rows = page.split("<tr>")[2:4]
+    assert "width: 100%" in rows[0]
+    assert "width: 32%" in rows[1]
+    assert rows[0].count('<td class="n">–</td>') == 3  # on real rows, rows that flip, cases that flip
+    assert '<td class="n">7</td>' in rows[1]
+
+
+def test_a_regression_reports_no_flips(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema((Attribute(name="a", kind="integer", low=0, high=9), SEX), target="pay")
+    codes = np.column_stack([rng.integers(0, 10, 60), rng.integers(0, 2, 60)]).astype(float)
+    network = Network.build([np.array([[1.0], [3.0]])], [np.zeros(1)], head="linear")
+    subject = make_subject("pay", network, schema, Table(codes, codes @ [1.0, 3.0] + rng.normal(0, 0.1, 60)))
+    export_subject(subject, tmp_path / "models" / "pay")
+    wishes = Wishes(1.0, skip=frozenset({"debug", "repair"}))
+    fleet, _ = audit_fleet(tmp_path / "models", wishes, tmp_path / "out")
+    assert (fleet.ranked[0].id_cases, fleet.ranked[0].flip_rate) == (None, None)
+
+
+def test_a_fleet_without_bits_crowns_nobody() -> None:
+    none = Audited("a", "a.toml", "a/report.html", bits=0.0, bits_limit=2.0)
+    assert Fleet("models", "", "2026-01-01", (none,)).sentence == (
+        "No use of protected attributes was found in one model."
+    )

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -20,22 +19,36 @@ from fairbits.store import Run
 from .planted import planted_subject
 
 EVALUATIONS = 40_000
-#: A search in a process of its own that can be killed: slow enough to be caught, flushing often.
+KILLS, NEVER = 4, -1000
+#: A search in a process of its own that kills itself while it is at the n-th batch of this attempt, or a few
+#: milliseconds later: at another moment every time, but always before it ends, whatever the speed of the machine.
 CHILD = """
-import sys, fairbits.store.writer as writer
+import os, random, signal, sys, threading, fairbits.store.writer as writer
 writer.FLUSH_SECONDS = 0.02
+last = int(sys.argv[5])
+batches = 0
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+def stop():
+    global batches
+    batches += 1
+    if batches == last:
+        threading.Timer(random.Random(last).uniform(0, 0.01), kill).start()
+    if batches == last + 40:  # the timer had no turn: time is up
+        kill()
+    return False
 from fairbits.search import Budget, Settings, search_subject
 from tests.search.planted import planted_subject
 settings = Settings(Budget(evaluations=int(sys.argv[2])), sys.argv[3], {"seeds": 25})
-search_subject(planted_subject(), settings, sys.argv[1], resume=sys.argv[4] == "resume")
+search_subject(planted_subject(), settings, sys.argv[1], resume=sys.argv[4] == "resume", stop=stop)
 """
 
 
-def start(folder, strategy: str, how: str) -> subprocess.Popen:
+def ended(folder, strategy: str, how: str, batches: int) -> int:
+    """Search until killed at this batch; how it ended."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(folder), str(EVALUATIONS), strategy, how], cwd=root, stderr=subprocess.PIPE
-    )
+    arguments = [str(folder), str(EVALUATIONS), strategy, how, str(batches)]
+    return subprocess.run([sys.executable, "-c", CHILD, *arguments], cwd=root, check=False, timeout=120).returncode
 
 
 def same_cases(one: Run, other: Run) -> None:
@@ -51,29 +64,20 @@ def test_kill_and_resume_at_random_moments(strategy: str, tmp_path) -> None:
     whole = Settings(Budget(evaluations=EVALUATIONS), strategy, {"seeds": 25})
     unbroken = search_subject(planted_subject(), whole, tmp_path / "unbroken")
     moments = random.Random(7)  # noqa: S311
-    killed = 0
     how = "new"
-    for _ in range(40):
-        child = start(tmp_path / "broken", strategy, how)
-        while child.poll() is None and not list((tmp_path / "broken").glob("cases/part-*")):
-            time.sleep(0.005)
-        if killed < 6:
-            time.sleep(moments.uniform(0.0, 0.25))
-        if child.poll() is None and killed < 6:
-            child.send_signal(signal.SIGKILL)
-            killed += 1
-        child.wait()
-        child.stderr.close()
+    for _ in range(KILLS):
+        assert ended(tmp_path / "broken", strategy, how, moments.randint(1, 60)) == -signal.SIGKILL
         if (tmp_path / "broken" / "run.json").exists():
             how = "resume"
             run = Run.open(tmp_path / "broken")
             assert not run.damaged
+            assert run.status != "finished"
             codes = np.concatenate([np.empty((0, 5)), *run.codes()])
             assert len(np.unique(codes, axis=0)) == len(codes)
-            if run.status == "finished":
-                break
+    assert how == "resume"
+    assert ended(tmp_path / "broken", strategy, how, NEVER) == 0
+    run = Run.open(tmp_path / "broken")
     assert run.status == "finished"
-    assert killed >= 2
     same_cases(unbroken, run)
     for name in ("evaluations", "queries", "cases", "id_cases", "seeds", "k_initial", "k_final", "k_max"):
         assert run.summary[name] == unbroken.summary[name], name

@@ -43,17 +43,29 @@ def oracle() -> Oracle:
         ("adf", {"global_moves": 0}, r"global_moves \(0\)"),
         ("eidig", {"momentum": 1.5}, "momentum"),
         ("maft", {"patience": 0}, "patience"),
-        ("expga", {"crossover": 7}, "crossover is 7; it is a probability"),
+        ("expga", {"crossover": 7}, "crossover is 7.0; it is a probability"),
         ("grft", {"crowd": 1}, "crowd must be 2 or more"),
         ("sg", {"confidence": -1}, "confidence is -1"),
         ("themis", {"least": 10, "most": 5}, "least = 10, most = 5"),
         ("dice", {"feedback": "loud"}, "feedback 'loud' is not known"),
         ("neuronfair", {"layers": 3}, "no option 'layers'"),
+        ("dice", {"seeds": 2.5}, "option 'seeds' of strategy 'dice' is 2.5; it takes a whole number"),
+        ("dice", {"seeds": True}, "is True; it takes a whole number"),
+        ("climb", {"temperature": float("nan")}, "is nan; it takes a number"),
+        ("climb", {"temperature": "warm"}, "is 'warm'; it takes a number"),
+        ("aequitas", {"mode": 1}, "is 1; it takes a word"),
+        ("sg", {"seeds": 0}, "seeds is 0; it must be 1 or more"),
+        ("exhaustive", {"distance": 0.5}, "is 0.5; it takes a whole number"),
+        ("exhaustive", {"seeds": 5}, "no option 'seeds'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(oracle, strategy: str, options: dict, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         make_strategy(strategy, options, oracle.problem)
+
+
+def test_a_whole_number_may_have_a_point(oracle) -> None:
+    assert make_strategy("dice", {"seeds": 3.0}, oracle.problem) == make_strategy("dice", {"seeds": 3}, oracle.problem)
 
 
 def test_layers_are_asked_for_by_capability(tmp_path) -> None:

@@ -64,7 +64,7 @@ def test_nobody_breaks_a_rule_except_real_people(strategy: str, tmp_path) -> Non
     assert (figures.twins[unreal] == kept.sum()).all()
     assert run.summary["rules"] == list(RULES)
     assert run.summary["twins_removed"] > 0
-    assert run.summary["moves_removed"] >= 0
+    assert run.summary["moves_removed"] > 0
     # Who somebody is includes what a search may not move.
     seeds = table["seed_row"].to_numpy()[order]
     assert (c[seeds >= 0] == rows[seeds[seeds >= 0], 4]).all()

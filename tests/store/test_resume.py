@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,8 @@ from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, write_run
 
 ROUNDS, BATCHES, ROWS = 60, 4, 25
+#: How often the writer dies; each time it has written at most 19 of the 240 batches more.
+KILLS = 12
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_damage_that_shows_only_while_reading(tmp_path: Path, people_schema: Sch
 
 SEARCH = textwrap.dedent(
     """
-    import os, sys, time
+    import os, random, signal, sys, threading, time
     import numpy as np
     from fairbits import Attribute, Schema
     from fairbits.store import RunWriter
@@ -156,7 +157,11 @@ SEARCH = textwrap.dedent(
     schema = Schema((Attribute(name="id", kind="integer", high=10**6),
                      Attribute(name="sex", kind="integer", high=5, protected=True)))
 
-    def search(folder, rounds, batches, rows):
+    def kill():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def search(folder, rounds, batches, rows, last):
+        written = 0
         if os.path.exists(folder + "/run.json"):
             writer = RunWriter.resume(folder, MANIFEST, part_rows=90)
         else:
@@ -170,7 +175,12 @@ SEARCH = textwrap.dedent(
                 found = figures(np.random.default_rng(number), len(ids))
                 found["evaluation"] = np.array(ids, dtype=np.int64)
                 writer.append(np.column_stack([ids, np.zeros(len(ids))]), found, "random")
-                time.sleep(0.002)
+                written += 1
+                if written == last:  # at any moment of what comes next, but never so late that nothing is left to do
+                    threading.Timer(random.Random(last).uniform(0, 0.004), kill).start()
+                if written == last + 10:
+                    kill()
+                time.sleep(0.0005)
             writer.checkpoint({"rounds": number + 1})
         writer.finish("finished", {})
 
@@ -196,23 +206,17 @@ def test_killed_at_any_moment_it_goes_on_and_ends_the_same(tmp_path: Path) -> No
     )
     assert nursery.stdin
     assert nursery.stdout
-    killed = 0
+    statuses = []
     with nursery:
-        for attempt in range(40):
-            nursery.stdin.write(f"({str(folder)!r}, {ROUNDS}, {BATCHES}, {ROWS})\n")
+        for last in [*(chance.randint(1, 9) for _ in range(KILLS)), -100]:
+            nursery.stdin.write(f"({str(folder)!r}, {ROUNDS}, {BATCHES}, {ROWS}, {last})\n")
             nursery.stdin.flush()
-            child = int(nursery.stdout.readline())
-            if attempt < 18:
-                time.sleep(chance.uniform(0.002, 0.06))
-                os.kill(child, signal.SIGKILL)
-            status = int(nursery.stdout.readline())
-            killed += status != 0
+            nursery.stdout.readline()  # which child it is
+            statuses.append(int(nursery.stdout.readline()))
             if (folder / "run.json").exists():
                 _check(folder)
-            if status == 0:
-                break
         nursery.stdin.close()
-    assert killed >= 10
+    assert statuses == [signal.SIGKILL] * KILLS + [0]
     run = Run.open(folder)
     assert run.status == "finished"
     found = run.query('SELECT "id" FROM cases ORDER BY "id"')["id"].to_pylist()
@@ -229,3 +233,13 @@ def _check(folder: Path) -> None:
     read_json(folder / "run.json")
     done = (run.checkpoint or {"rounds": 0})["rounds"]
     assert set(range(done * BATCHES * ROWS)) <= set(ids)
+
+
+def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema: Schema, rng) -> None:
+    with RunWriter.create(tmp_path, MANIFEST, people_schema) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "climb")
+        writer.checkpoint({"rounds": 3})
+        writer.flush()
+    again = RunWriter.resume(tmp_path, MANIFEST)
+    assert again.last_checkpoint == {"rounds": 3}
+    again.finish("finished")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter
+from fairbits.store import Run, RunWriter, filtering
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, write_run
 
@@ -152,6 +153,102 @@ def test_slips_get_one_sentence(run: Run, where: str, words: str) -> None:
     with pytest.raises(OptionError, match=words) as found:
         run.cases(where=where)
     assert "\n" not in str(found.value)
+
+
+FLOODS = [
+    "k = len(range(100000000))",
+    "k = len(generate_series(1, 100000000))",
+    "k in (select unnest(range(1000000000)))",
+    "length(repeat('x', 2000000000)) > k",
+    "length(lpad('x', 2000000000, 'y')) > k",
+    "length(replace(replace(job, 'e', repeat('e', 99999)), 'e', 'eee')) > k",
+    "length(printf('%2000000000d', k)) > k",
+    "length(format('{:>2000000000}', job)) > k",
+    "length(bar(k, 0, 1, 100000000)) > 1",
+    "pg_sleep(100) is null",
+    "sleep_ms(100000) is null",
+    "k = len(string_split(job, ''))",
+    "len(list_transform([1, 2], lambda x: x)) > 1",
+    "len([x for x in [1, 2]]) > 1",
+    "len((select list(job) from cases)) > 1",
+    "length((select string_agg(job, ',') from cases)) > 1",
+    "[1, 2][1] = k",
+    "{'a': k}.a = 1",
+    "map {'a': k} is not null",
+    "k::INTEGER[100000] is null",
+    "k::BLOB is null",
+    "try_cast(job as STRUCT(a INTEGER)) is null",
+    "'0'::BIT is null",
+    "interval 1 day > interval 2 day",
+    "count(*) over () > 1",
+    "k = (select max(k) over () from cases)",
+    "getvariable('x') is null",
+    "getenv('HOME') is null",
+    "current_setting('memory_limit') is null",
+    "write_log('x') is null",
+    "nextval('x') = 1",
+    "query_table('cases') is null",
+    "md5(job) = 'x'",
+    "k = (select a.k from cases a, cases b limit 1)",
+    "k = (select a.k from cases a join cases b using (k) limit 1)",
+    "k = (values (1))",
+    " and ".join(["k > 1"] * 5000),
+    "(" * 900 + "k > 1" + ")" * 900,
+    "not " * 900 + "flips",
+    "+".join(["k"] * 900) + " > 1",
+    "case when flips then " * 200 + "true" + " else false end" * 200,
+]
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_filters_make_little_of_little(run: Run, flood: str) -> None:
+    begin = time.monotonic()
+    if flood.startswith(("(", "case")):  # nothing but depth, which is bearable here
+        assert run.cases(where=flood).num_rows <= 300
+    else:
+        with pytest.raises(OptionError) as found:
+            run.cases(where=flood)
+        assert "\n" not in str(found.value)
+        assert len(str(found.value)) < 400
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "lower(job) in ('tech', 'care') and not flips",
+        "job like 'T%' or job ilike '%e' or job similar to 'S.*' or job ~ 'ar'",
+        "k between 2 and 4 and span is not null and coalesce(changed, 0) >= 0",
+        "round(span * 100) % 2 = 0 and abs(income) < 3 and k ** 2 > 1",
+        "case when flips then k > 2 else k > 3 end",
+        "k::DOUBLE / 2 > 1.5 and try_cast(hours as VARCHAR) <> ''",
+        "span >= (select avg(span) from cases where flips)",
+        "exists (select * from cases other where other.k > cases.k)",
+        "job in (select job from cases group by job having count(*) > 3)",
+        "k = (select k from cases order by k desc limit 1)",
+        "age_label = 'old' or contains(job, 'a') or left(job, 1) = 'T' or job || 'x' = 'Techx'",
+        "greatest(k, 3) = k and sex is distinct from 'Male'",
+    ],
+)
+def test_what_people_ask(run: Run, where: str) -> None:
+    columns = set(run.columns)
+    if "age_label" in where and "age_label" not in columns:
+        where = where.replace("age_label = 'old' or ", "")
+    if "sex" in where and "sex" not in columns:
+        where = where.replace("sex is distinct from 'Male'", "job is distinct from 'Tech'")
+    assert run.cases(where=where).num_rows <= 300
+
+
+def test_a_filter_has_its_time(run: Run) -> None:
+    inner = "exists (select * from cases b where sin(a.span * b.span) > 2 + cases.span)"
+    slow = "exists (select * from cases a where " + inner + ")"  # noqa: S608 - to be refused
+    begin = time.monotonic()
+    with filtering.time_limit(0.02), pytest.raises(OptionError, match=r"took longer than 0.02 s; .*--time-limit"):
+        run.cases(where=slow)
+    assert time.monotonic() - begin < 10
+    assert run.cases(where="k >= 0").num_rows == 300  # the connection is none the worse for it
+    with pytest.raises(OptionError, match="time limit of a filter is -1"), filtering.time_limit(-1):
+        pass
 
 
 def test_figures(run: Run) -> None:

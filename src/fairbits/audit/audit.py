@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from fairbits.data import Subject, load_subject, make_subject
 from fairbits.domain import Encoding, Schema, Table
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import as_arrow, read_arrow
-from fairbits.domain.table import table_from_arrow
+from fairbits.domain.table import check_domain, table_from_arrow
 from fairbits.measure import Measurement, Progress, evaluator_of, measure_table
 from fairbits.models import ModelOptions, read_model
 
@@ -29,7 +30,8 @@ class Audit:
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
     or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
-    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_code=True``
+    for a reference, ``trust_pickle=True`` for a pickle, ``credential="NAME"`` for an endpoint, or ``max_rows``.
     """
 
     def __init__(
@@ -44,14 +46,14 @@ class Audit:
     ):
         chosen = ModelOptions.of(options)
         loaded = read_model(model, schema, chosen)
-        people = _table(table, schema)
+        people = _table(table, schema, chosen.max_rows)
         self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
 
     @classmethod
-    def of(cls, subject: Subject | str | Path, *, trust_pickle: bool = False) -> Audit:
-        """An audit of a built-in subject or a ``subject.toml``."""
+    def of(cls, subject: Subject | str | Path, **grants: Unpack[GrantOptions]) -> Audit:
+        """An audit of a built-in subject or a ``subject.toml``; ``grants`` as for :func:`~fairbits.load_subject`."""
         audit = cls.__new__(cls)
-        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, trust_pickle=trust_pickle)
+        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
         return audit
 
     def measure(
@@ -150,8 +152,10 @@ class Audit:
         return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
 
 
-def _table(table: Any, schema: Schema) -> Table:
+def _table(table: Any, schema: Schema, max_rows: int) -> Table:
     if isinstance(table, Table):
+        check_domain(table.codes, schema, table.place)
         return table
-    data = read_arrow(table) if isinstance(table, str | Path) else as_arrow(table)
-    return table_from_arrow(data, schema)
+    file = table if isinstance(table, str | Path) else None
+    data = as_arrow(table) if file is None else read_arrow(file, max_rows=max_rows)
+    return table_from_arrow(data, schema, file=file)

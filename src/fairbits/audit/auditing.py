@@ -204,6 +204,8 @@ class _Auditing:
             return self._leave(stage, "skipped")
         if is_current(run, file):
             return self._leave(stage, "kept")
+        if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
+            return self._leave(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
         try:
             self._timed(stage, lambda: work(run))
         except UsageError as error:

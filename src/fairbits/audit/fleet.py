@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.audit.auditing import DEFAULT_SECONDS, Wishes, audit_subject
 from fairbits.audit.auditing import Audited as AuditedOne
 from fairbits.data import load_subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.report.fleet import Audited, Fleet, write_fleet
 from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
@@ -32,7 +33,7 @@ class Ship:
 @dataclass(frozen=True, slots=True)
 class _Terms:
     wishes: Wishes
-    trust_pickle: bool
+    grants: GrantOptions
 
 
 def find_ships(folder: Path, out: Path) -> list[Ship]:
@@ -63,11 +64,17 @@ def audit_fleet(
     wishes: Wishes,
     out: Path,
     *,
-    trust_pickle: bool = False,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> tuple[Fleet, Path]:
     """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept."""
+    credential = grants.get("credential")
+    if credential is not None and "@" not in credential:
+        raise OptionError(
+            f"--credential is {credential!r}, and a fleet may ask many hosts; say which one gets the secret: "
+            f"{credential}@https://host."
+        )
     out = out.resolve()
     ships = find_ships(folder, out)
     hands = wishes.hands
@@ -83,7 +90,7 @@ def audit_fleet(
 
     if progress is not None:
         progress(0, len(ships), None)
-    with open_executor(hands, Job(_prepare, _perform, _Terms(each, trust_pickle)), stop=stop) as executor:
+    with open_executor(hands, Job(_prepare, _perform, _Terms(each, grants)), stop=stop) as executor:
         carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
     for number, ship in enumerate(ships):
         if number not in found:
@@ -100,7 +107,7 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> Audited:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(ship.folder)
     try:
-        subject = load_subject(ship.source, trust_pickle=terms.trust_pickle)
+        subject = load_subject(ship.source, **terms.grants)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.wishes, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
@@ -128,7 +135,7 @@ def _entry(ship: Ship, found: AuditedOne) -> Audited:
         k_max_on_data=figures.get("k_max_on_data"),
         flip_rate=None if measured.flip_rate is None else measured.flip_rate.value,
         split_rate=measured.split_rate.value,
-        id_cases=figures.get("id_cases"),
+        id_cases=None if data.about.regression else figures.get("id_cases"),  # nothing flips in a regression
         cases=figures.get("cases"),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )

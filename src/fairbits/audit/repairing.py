@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import Subject
+from fairbits.domain.limits import granted_in
 from fairbits.models import Network
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
 from fairbits.scale import Hands
@@ -34,12 +35,14 @@ def repair(
 ) -> RepairResult:
     """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after.
 
+    The attack after the repair asks about as many people as the one before it.
+
     Many ``hands`` share the attacks.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
     if attack_budget is not None:
-        subject = subject_of(opened, subject, trust_pickle=options.get("trust_pickle", False))
+        subject = subject_of(opened, subject, **granted_in(options))
         limit = Budget(seconds=seconds_of(attack_budget)) if isinstance(attack_budget, str) else attack_budget
         chosen = {name: options[name] for name in ("seed", "threads") if name in options}
         attack = attacker(opened, subject, limit, hands=hands, **chosen)
@@ -70,14 +73,16 @@ def attacker(
         threads=threads,
     )
 
-    def attack(network: Network) -> Attacked:
+    def attack(network: Network, *, evaluations: int | None = None) -> Attacked:
+        # Whoever was asked about in the first attack, so many are asked about in the second, however long it takes.
+        terms = settings if not evaluations else replace(settings, budget=Budget(evaluations=evaluations))
         with tempfile.TemporaryDirectory() as folder:
-            found = search(replace(subject, model=network), settings, Path(folder) / "attack", hands=hands)
+            found = search(replace(subject, model=network), terms, Path(folder) / "attack", hands=hands)
             figures = found.query(_FIGURES).to_pylist()[0]
-            evaluations = int((found.summary or {}).get("evaluations", 0))
+            asked = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
         if subject.schema.regression:
             rate = None
-        return Attacked(seed=settings.seed, evaluations=evaluations, id_rate=rate, **figures)
+        return Attacked(seed=settings.seed, evaluations=asked, id_rate=rate, **figures)
 
     return attack

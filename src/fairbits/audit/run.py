@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.store import Run, subject_of
 
 if TYPE_CHECKING:
@@ -26,19 +27,19 @@ class AuditRun(Run):
     """
 
     _given: Subject | None = None
-    _trusted: bool = False
+    _grants: GrantOptions = GrantOptions()
 
     @classmethod
-    def open(cls, folder: str | Path, *, subject: Subject | None = None, trust_pickle: bool = False) -> Self:
+    def open(cls, folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Self:
         """The run in a folder. ``subject`` is needed only where neither a name nor a file says what it was."""
         run = super().open(folder)
-        run._given, run._trusted = subject, trust_pickle
+        run._given, run._grants = subject, grants
         return run
 
     @cached_property
     def subject(self) -> Subject:
         """The model, table and schema that the run is about, checked to be the same."""
-        return subject_of(self, self._given, trust_pickle=self._trusted)
+        return subject_of(self, self._given, **self._grants)
 
     def debug(
         self,
@@ -115,9 +116,9 @@ class AuditRun(Run):
         return write_report(data, self.folder if out is None else Path(out))
 
 
-def open_run(folder: str | Path, *, subject: Subject | None = None, trust_pickle: bool = False) -> AuditRun:
+def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:
     """The run in a folder, with its subject: ``debug()``, ``repair()``, ``report()``, ``cases()``, ``worst()``.
 
-    ``trust_pickle`` lets the subject's model file run code when it is opened.
+    ``grants`` are what the subject's files may do: see :func:`~fairbits.load_subject`.
     """
-    return AuditRun.open(folder, subject=subject, trust_pickle=trust_pickle)
+    return AuditRun.open(folder, subject=subject, **grants)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import typer
@@ -14,14 +15,18 @@ from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
 from fairbits.cli.explore import explore
+from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.fleet import fleet
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
+from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.paper import paper
 from fairbits.cli.repair import repair
 from fairbits.cli.report import report
 from fairbits.cli.search import search
+from fairbits.cli.signals import INTERRUPTED
 from fairbits.errors import FairbitsError
+from fairbits.text import one_line
 
 app = typer.Typer(
     name="fairbits",
@@ -45,30 +50,59 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Say which version."),
+    context: typer.Context,
+    version: bool = typer.Option(  # noqa: ARG001 - its callback does it
+        False, "--version", callback=_show_version, is_eager=True, help="Say which version."
+    ),
 ) -> None:
     """Shared by all commands."""
+    context.with_resource(safe_output())
 
 
-def main() -> NoReturn:
-    """Run the command line. Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 failure, 130 interrupted."""
+def run() -> NoReturn:
+    """Parse what was typed, do it, and end with the exit code."""
+    with safe_output():
+        code = _ended()
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except OSError as error:
+            code = _unheard(error, code)
+        except ValueError:  # a stream that is closed has nothing left to say
+            pass
+    sys.exit(code)
+
+
+def _ended() -> int:
+    """Do it, and say what went wrong in one sentence."""
     try:
         app(standalone_mode=True)
-    except FairbitsError as error:
-        _fail(str(error), error.exit_code)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED and any(isinstance(one, KeyboardInterrupt) for one in chain(ended)):
+            return _fail("interrupted.", INTERRUPTED)  # typer has made an exit of it
+        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
     except KeyboardInterrupt:
-        _fail("interrupted.", 130)
-    except BrokenPipeError:  # the reader (`| head`) has seen enough; stop Python from complaining at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except Exception as error:  # the last line of defence: one sentence instead of a traceback
-        if os.environ.get("FAIRBITS_TRACEBACK"):
+        return _fail("interrupted.", INTERRUPTED)
+    except (BrokenPipeError, OutputError) as error:
+        return _unheard(error, 0)
+    except Exception as error:
+        if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
             raise
-        reason = f"{type(error).__name__}: {error}".strip(": ")
-        _fail(f"something went wrong inside fairbits ({reason}); set FAIRBITS_TRACEBACK=1 to see where.", 3)
-    sys.exit(0)
+        return _fail(*sentence_of(error))
+    return 0
 
 
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"fairbits: {message}", file=sys.stderr)
-    sys.exit(code)
+def _unheard(error: OSError, code: int) -> int:
+    """Output that cannot be written. Python would complain about it once more at the end, so the rest goes nowhere."""
+    with suppress(OSError, ValueError):  # there may be no stdout at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader (`| head`) has seen enough
+        return code
+    return _fail(f"cannot write the output: {error.strerror or error}; nothing else was lost.", FAILED)
+
+
+def _fail(message: str, code: int) -> int:
+    with suppress(OSError, ValueError):  # nobody can be told
+        print(f"fairbits: {one_line(message)}", file=sys.stderr)
+    return code

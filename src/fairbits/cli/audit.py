@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, Unpack
 
 import typer
 
@@ -19,23 +18,26 @@ from fairbits.cli.options import (
     Skip,
     SubjectOrRun,
     Threads,
-    TrustPickle,
     Workers,
+    granting,
     names_of,
     stages_of,
     threads_of,
 )
-from fairbits.cli.search import gentle_stop
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
+    from fairbits.domain.limits import GrantOptions
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
 
 
+@granting
 def audit(
     subject: SubjectOrRun = None,
     budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.", show_default="60s")] = None,
@@ -49,12 +51,13 @@ def audit(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
-    loaded = chosen.subject(trust_pickle=trust_pickle)
+    loaded = chosen.subject(**grants)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
     from fairbits.report import summary_of
@@ -68,7 +71,7 @@ def audit(
         found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
     if as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
-        print(json.dumps({**whole, "summary": summary_of(found.data)}, indent=2, ensure_ascii=False))
+        print_json({**whole, "summary": summary_of(found.data)})
     else:
         show(found)
     if found.stopped:
@@ -97,13 +100,13 @@ class _Chosen:
                     f"leave it out, or start a new run."
                 )
 
-    def subject(self, *, trust_pickle: bool) -> Subject:
+    def subject(self, **grants: Unpack[GrantOptions]) -> Subject:
         from fairbits.data import load_subject
 
         source = self.source or self.kept.get("source")
         if source is None:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-        loaded = load_subject(source, trust_pickle=trust_pickle)
+        loaded = load_subject(source, **grants)
         names = self.protected or self.kept.get("protected")
         return loaded if names is None else loaded.with_protected(names)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 
 if TYPE_CHECKING:

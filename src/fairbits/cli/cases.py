@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import Json, RunPlace
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.store import Case, Run
@@ -32,25 +32,34 @@ def cases(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write them to a file: .csv, .parquet or .json."),
     ] = None,
+    time_limit: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="How long the condition of --where may take, e.g. 60s.", show_default="15s"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if there is one.")] = False,
     as_json: Json = False,
 ) -> None:
     """The cases of a run, ranked by severity: the most classes first, then the widest span."""
     from fairbits.cli.export import check_target, export, records
-    from fairbits.store import Run
+    from fairbits.search import seconds_of
+    from fairbits.store import Run, filtering
 
     if out is not None:
         check_target(out, force=force)
     opened = Run.open(run)
     shown = SHOWN if top is None else top
-    if out is not None:
-        rows = export(opened.batches(where=where, top=top), out)
-        print(json.dumps({"cases": rows, "out": str(out)}) if as_json else f"{rows:,} cases in {out}")
-    elif as_json:
-        found = opened.cases(where=where, top=shown)
-        print(json.dumps(list(records([found])), indent=2, ensure_ascii=False))
-    else:
-        _show(opened, opened.worst(shown, where=where), where)
+    with filtering.time_limit(filtering.SECONDS if time_limit is None else seconds_of(time_limit)):
+        if out is not None:
+            rows = export(opened.batches(where=where, top=top), out)
+            if as_json:
+                print_json({"cases": rows, "out": str(out)}, indent=None)
+            else:
+                print(f"{rows:,} cases in {out}")
+        elif as_json:
+            found = opened.cases(where=where, top=shown)
+            print_json(list(records([found])))
+        else:
+            _show(opened, opened.worst(shown, where=where), where)
     _warn(opened)  # last, because some damage shows only while reading
 
 
@@ -60,9 +69,9 @@ def _warn(run: Run) -> None:
 
 
 def _show(run: Run, found: list[Case], where: str | None) -> None:
-    from rich.console import Console
     from rich.text import Text
 
+    from fairbits.cli.console import Console
     from fairbits.cli.people_text import harmless, people_text
 
     console = Console(highlight=False)

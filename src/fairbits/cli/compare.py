@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -17,19 +16,23 @@ from fairbits.cli.options import (
     Ray,
     Subject,
     Threads,
-    TrustPickle,
     Workers,
+    granting,
+    grants_as_words,
     hands_of,
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
     from fairbits.paper import Contest
 
 FIGURES, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
 
 
+@granting
 def compare(
     subject: Subject,
     strategies: Annotated[str, typer.Option(help="Strategies, separated by commas, or 'all'.")] = "all",
@@ -46,13 +49,14 @@ def compare(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Folder of page, figures and finished runs, to go on from.", show_default="runs/…"),
     ] = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Which strategy finds more, how fast, how different: equal seconds, one oracle, all counted."""
     from fairbits.data import load_subject
 
-    loaded = load_subject(subject, trust_pickle=trust_pickle)
+    loaded = load_subject(subject, **grants)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.cli.compare_text import show, steps
@@ -74,27 +78,27 @@ def compare(
             wanted,
             folder=place,
             hands=hands_of(workers, ray, threads),
-            trust_pickle=trust_pickle,
+            **grants,
             progress=progress,
         )
     document = found.as_dict()
     write_json(place / DOCUMENT, document)
-    command = _command(subject, strategies, protected, contest, budget, trust_pickle=trust_pickle)
+    command = _command(subject, strategies, protected, contest, budget, grants=grants)
     write_contest(contest_of(document, command=command), place / PAGE)
     if as_json:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
         return
     show(found)
     print(f"Page with plots: {place / PAGE}\nAll figures beside it, in {FIGURES} and {DOCUMENT}.")
 
 
 def _command(
-    subject: str, strategies: str, protected: str | None, contest: Contest, budget: str, *, trust_pickle: bool
+    subject: str, strategies: str, protected: str | None, contest: Contest, budget: str, *, grants: GrantOptions
 ) -> str:
     """What to type to compare again."""
     words = ["fairbits", "compare", subject, "--strategies", strategies, "--budget", budget]
     words += ["--repeats", str(contest.repeats), "--seed", str(contest.seed), "--partition", contest.partition]
     words += [] if protected is None else ["--protected", protected]
     words += [] if contest.epsilon is None else ["--epsilon", f"{contest.epsilon:g}"]
-    words += ["--trust-pickle"] if trust_pickle else []
+    words += grants_as_words(grants)
     return shlex.join(words)

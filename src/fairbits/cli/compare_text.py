@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from fairbits.cli.console import Console
+from fairbits.text import harmless
 
 if TYPE_CHECKING:
     from fairbits.paper.compare import Comparison, Entry
@@ -58,10 +60,11 @@ def show(found: Comparison) -> None:
     console = Console(highlight=False)
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"
-    console.print(Text.assemble((found.subject, "bold"), f" · {contest.budget} a run · {times}"))
+    console.print(Text.assemble((harmless(found.subject), "bold"), f" · {contest.budget} a run · {times}"))
     console.print()
     console.print(_yield_table(found))
     console.print(_kind_table(found))
+    console.print(Text(found.sentence, style="bold"))
     for name, missing in found.left_out.items():
         console.print(Text(f"{name} was left out: it needs {missing}, which this model lacks.", style="yellow"))
     if found.idle:
@@ -70,7 +73,7 @@ def show(found: Comparison) -> None:
     if contest.repeats == 1:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):
-        console.print(Text("p, A12: number of ID cases against dice (Mann-Whitney, two-sided).", style="dim"))
+        console.print(Text("p, A12: ID cases against dice (Mann-Whitney, two-sided, Holm-corrected).", style="dim"))
 
 
 def _yield_table(found: Comparison) -> Table:
@@ -117,7 +120,7 @@ def _count(entry: Entry, single: bool) -> list[str]:
 def _verdict(verdict: Verdict | None) -> list[str]:
     if verdict is None:
         return ["", ""]
-    return ["<.01" if verdict.p < 0.01 else f"{verdict.p:.2f}", f"{verdict.a12:.2f}"]
+    return ["<.01" if verdict.p_holm < 0.01 else f"{verdict.p_holm:.2f}", f"{verdict.a12:.2f}"]
 
 
 def _whole(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairbits.cli.options import Json
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
@@ -26,11 +26,12 @@ def list_subjects(as_json: Json = False) -> None:
 
     rows = [_overview(entry) for entry in BUILT_IN.values()]
     if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from fairbits.cli.console import Console
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("subject", no_wrap=True)  # it is there to be typed
@@ -69,7 +70,7 @@ def show(name: Name, as_json: Json = False) -> None:
         "network": asdict(load_card(name)),
     }
     if as_json:
-        print(json.dumps(about, indent=2, ensure_ascii=False))
+        print_json(about)
     else:
         from fairbits.cli.data_text import show_subject
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from fairbits.cli.console import Console
+from fairbits.text import harmless
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
@@ -47,10 +49,12 @@ def _attributes(entry: BuiltIn) -> Table:
     for heading in ("attribute", "kind", "codes", "values"):
         table.add_column(heading)
     for attribute in entry.schema.attributes:
-        name = Text(attribute.name, style="bold" if attribute.protected else "")
+        name = Text(harmless(attribute.name), style="bold" if attribute.protected else "")
         if attribute.protected:
             name.append(" (protected)", style="yellow")
-        table.add_row(name, attribute.kind, f"{attribute.low:g}–{attribute.upper:g}", Text(_values(attribute)))
+        table.add_row(
+            name, attribute.kind, f"{attribute.low:g}–{attribute.upper:g}", Text(harmless(_values(attribute)))
+        )
     return table
 
 

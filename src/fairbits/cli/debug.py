@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
 
 
+@granting
 def debug(
     run: RunPlace,
     all_layers: Annotated[bool, typer.Option("--all-layers", help="Neurons of all hidden layers.")] = False,
@@ -26,8 +30,9 @@ def debug(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Which layer, which neurons and which attributes the bits come from, and whether the data or the training."""
     from fairbits.debug import debug_run
@@ -45,14 +50,14 @@ def debug(
             retrain=retrain,
             seed=seed,
             threads=count,
-            trust_pickle=trust_pickle,
+            **grants,
             stage=stage,
             try_out=try_out_by(hands_of(workers, ray, threads)),
         )
     if as_json:
         from fairbits.store.files import plain
 
-        print(json.dumps({"run": str(opened.folder), **plain(found.summary())}, indent=2, ensure_ascii=False))
+        print_json({"run": str(opened.folder), **plain(found.summary())})
         return
     from fairbits.cli.debug_text import show
 
@@ -62,7 +67,7 @@ def debug(
 @contextmanager
 def _stages(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
     """One line on stderr that says what is being done; nothing where stderr is no terminal."""
-    from rich.console import Console
+    from fairbits.cli.console import Console
 
     console = Console(stderr=True)
     if not shown or not console.is_terminal:

@@ -6,13 +6,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
+from fairbits.domain.words import unsigned_zero
 from fairbits.store import Run
 
 _SIDES = {"data": "points to the data side", "training": "points to the training side"}
@@ -21,6 +23,7 @@ _VERDICTS = {
     "training": "the evidence points to the training",
     "mixed": "mixed: the evidence points both ways",
     "unknown": "not known: there is nothing to judge by",
+    "none": "nothing to explain: the twins of every case looked at are treated alike",
 }
 _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
@@ -101,7 +104,9 @@ def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
         if rows:
             yield Text(words)
             yield _neuron_table(found, rows)
-    if not any(rows for _, rows in lists):
+    if any(rows for _, rows in lists):
+        yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
+    else:
         yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
 
 
@@ -121,8 +126,9 @@ def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
     for one, held in rows:
         accuracy = "not known"
         if held.accuracy is not None and found.accuracy is not None:
-            accuracy = f"{held.accuracy:.1%} ({100 * (held.accuracy - found.accuracy):+.1f})"
-        k = f"{found.k_mean:.2f} → {held.k_mean:.2f}"
+            change = unsigned_zero(f"{100 * (held.accuracy - found.accuracy):+.1f}")
+            accuracy = f"{held.accuracy:.1%} ({change})"
+        k = f"{found.k_reported:.2f} → {held.k_reported:.2f}"
         acd = "" if one.acd is None else _signed(one.acd, 3)
         table.add_row(str(one.neuron), acd, _short(held.value), held.statistic, accuracy, k)
     return table
@@ -142,7 +148,7 @@ def _shares(found: Attribution) -> Table:
     for name in sorted(found.attributes, key=lambda name: -found.q_inf[name]):
         share = found.q_inf[name] / total if total > 0 else 0.0
         bar = Text("█" * max(0, round(_BAR * share)), style="cyan")
-        cells = (f"{alone[name].q_inf:.2f}", f"{found.q_inf[name]:.2f}", f"{share:.0%}")
+        cells = (f"{alone[name].q_inf:.2f}", f"{found.q_inf[name]:.2f}", unsigned_zero(f"{share:.0%}"))
         table.add_row(Text(harmless(name)), *cells, bar)
     return table
 

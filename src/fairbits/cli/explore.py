@@ -5,13 +5,17 @@ from __future__ import annotations
 import secrets
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import TrustPickle
+from fairbits.cli.options import granting
+
+if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
 
 
+@granting
 def explore(
     run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 0,
@@ -19,7 +23,8 @@ def explore(
         Optional[bool],  # noqa: UP045 - typer reads the annotation at run time
         typer.Option("--browser/--no-browser", help="Open the page.", show_default="on a terminal"),
     ] = None,
-    trust_pickle: TrustPickle = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
     from fairbits.explore import Explorer, build_app, listen, serve
@@ -29,7 +34,7 @@ def explore(
     opened = Run.open(run)
     listening = listen(port)
     with listening:
-        explorer = Explorer(opened, subject=subject_of(opened, trust_pickle=trust_pickle))
+        explorer = Explorer(opened, subject=subject_of(opened, **grants))
         explorer.warm_up()
         token, hosts = secrets.token_urlsafe(24), hosts_of(listening)
         address = f"http://{hosts[0]}/?token={token}"

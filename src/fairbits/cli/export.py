@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
+from fairbits.domain.words import NUMBER
 from fairbits.errors import FairbitsError, OptionError, choose_from
 
 #: Text that starts so is run as a formula by spreadsheets.
@@ -37,11 +39,24 @@ def export(reader: pa.RecordBatchReader, path: Path) -> int:
         with temporary.open("wb") as file:
             rows = _WRITERS[path.suffix.lower()](reader, file)
         os.replace(temporary, path)
-    except OSError as error:
-        raise FairbitsError(f"cannot write {str(path)!r}: {error.strerror or error}.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    except (OSError, pa.ArrowException) as error:
+        _remove(temporary)
+        if isinstance(error, pa.ArrowException) and not isinstance(error, OSError):
+            raise
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise FairbitsError(
+            f"cannot write {str(path)!r}: {reason}; nothing was changed: free space, or choose another --out."
+        ) from None
+    except BaseException:
+        _remove(temporary)
+        raise
     return rows
+
+
+def _remove(temporary: Path) -> None:
+    """Tidy up as far as the device lets us: where nothing could be made, nothing can be removed either."""
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def records(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -102,5 +117,6 @@ def _column(column: pa.Array) -> pa.Array:
 
 def _guarded(texts: pa.Array) -> pa.Array:
     """Text that a spreadsheet shows and does not run; numbers never come here."""
-    risky = pc.match_substring_regex(texts, _FORMULA)
+    number = pc.match_substring_regex(texts, NUMBER)  # "-710" is a label that no spreadsheet runs
+    risky = pc.and_not(pc.match_substring_regex(texts, _FORMULA), number)
     return pc.if_else(risky, pc.binary_join_element_wise("'", texts, ""), texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -16,14 +15,16 @@ from fairbits.cli.options import (
     Ray,
     Skip,
     Threads,
-    TrustPickle,
     Workers,
+    granting,
     stages_of,
     threads_of,
 )
-from fairbits.cli.search import gentle_stop
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 
 if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
     from fairbits.report.fleet import Audited, Fleet
 
 #: Typer reads annotations at run time, and not in the newer spelling.
@@ -31,6 +32,7 @@ _Text = Optional[str]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 
 
+@granting
 def fleet(
     folder: Annotated[Path, typer.Argument(help="A folder with subject.toml files, in it or below.")],
     workers: Workers = None,
@@ -42,8 +44,9 @@ def fleet(
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
     from fairbits.audit.auditing import Wishes
@@ -58,13 +61,13 @@ def fleet(
             folder,
             wishes,
             out or new_folder("fleet"),
-            trust_pickle=trust_pickle,
+            **grants,
             progress=None if as_json else _say,
             stop=stop,
         )
         stopped = stop()
     if as_json:
-        print(json.dumps({"page": str(page), **found.document()}, indent=2, ensure_ascii=False))
+        print_json({"page": str(page), **found.document()})
     else:
         _show(found, page)
     if stopped:
@@ -86,10 +89,10 @@ def _say(done: int, total: int, entry: Audited | None) -> None:
 
 def _show(found: Fleet, page: Path) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from fairbits.cli.console import Console
     from fairbits.cli.people_text import harmless
 
     console = Console(highlight=False)

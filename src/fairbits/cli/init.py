@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, TrustPickle, names_of
+from fairbits.cli.options import Json, granting, names_of
+from fairbits.cli.output import print_json
 from fairbits.errors import OptionError, choose_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from fairbits.domain.groups import Group
+    from fairbits.domain.limits import GrantOptions
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
@@ -22,6 +23,7 @@ _Text = Optional[str]  # noqa: UP045
 MOST_TWINS = 1000
 
 
+@granting
 def init(
     table: Annotated[Path, typer.Argument(help="A CSV, Parquet, Feather or Arrow file.")],
     model: Annotated[_Text, typer.Option(help="The model: a file, module:function or an address.")] = None,
@@ -34,8 +36,9 @@ def init(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
     from fairbits.data.drafting import Draft, draft_schema, write_draft
@@ -68,11 +71,11 @@ def init(
         ignored=ignored,
         most_twins=max_twins,
     )
-    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force, trust_pickle=trust_pickle)
+    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force, **grants)
     from fairbits.cli.init_text import overview, show
 
     if as_json:
-        print(json.dumps(overview(schema, out, subject), indent=2, ensure_ascii=False))
+        print_json(overview(schema, out, subject))
     else:
         show(schema, out, data.num_rows, subject)
 

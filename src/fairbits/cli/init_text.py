@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 from fairbits.domain.coarsen import twins_of
 
@@ -33,10 +33,13 @@ def show(schema: Schema, out: Path, rows: int, subject: Subject | None) -> None:
     decided = f"one of {', '.join(schema.classes)}; the score is the probability of {schema.favourable}"
     console.print(Text(harmless(f"{schema.target}: {decided if schema.classes else 'a number'}.")))
     console.print(
-        Text(f"{rows:,} people, {twins_of(list(schema.attributes)):,} twins each ({_sizes(schema)}).", style="bold")
+        Text(
+            f"{rows:,} people, {twins_of(list(schema.attributes)):,} twins each ({harmless(_sizes(schema))}).",
+            style="bold",
+        )
     )
     for note in () if subject is None else subject.notes:
-        console.print(Text(f"Note: {note}", style="dim"))
+        console.print(Text(f"Note: {harmless(note)}", style="dim"))
     if subject is None:
         console.print(Text("No model was named: add its path under [model].", style="yellow"))
     console.print(Text(f"Written to {out} · next: fairbits measure {out}", style="dim"))
@@ -58,7 +61,7 @@ def overview(schema: Schema, out: Path, subject: Subject | None) -> dict[str, An
 
 
 def _sizes(schema: Schema) -> str:
-    return " × ".join(f"{a.name} {len(a.twin_values())}" for a in schema.attributes if a.protected)
+    return " × ".join(f"{a.name} {a.twin_count}" for a in schema.attributes if a.protected)
 
 
 def _values(attribute: Attribute, *, most: int = 4) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,16 +15,19 @@ from fairbits.cli.options import (
     Subject,
     Threads,
     Top,
-    TrustPickle,
+    granting,
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.data import Subject as LoadedSubject
+    from fairbits.domain.limits import GrantOptions
     from fairbits.measure import Measurement
 
 
+@granting
 def measure(
     subject: Subject,
     epsilon: Epsilon = None,
@@ -34,14 +36,15 @@ def measure(
     threads: Threads = 0,
     top: Top = 10,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
     from fairbits.cli.progress import progress_bar
     from fairbits.data import load_subject
 
-    loaded = load_subject(subject, trust_pickle=trust_pickle)
+    loaded = load_subject(subject, **grants)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
@@ -51,7 +54,7 @@ def measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
         )
     if as_json:
-        print(json.dumps(report(loaded, found, top), indent=2, ensure_ascii=False))
+        print_json(report(loaded, found, top))
     else:
         from fairbits.cli.measure_text import show
 

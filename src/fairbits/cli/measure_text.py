@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.bars import histogram
-from fairbits.cli.people_text import people_text
+from fairbits.cli.console import Console
+from fairbits.cli.people_text import harmless, people_text
+from fairbits.text import one_line
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
@@ -27,20 +28,21 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print(Text("Whose score is lowest and highest, where twins differ", style="bold"))
         console.print(_stakes(found))
         console.print()
-        console.print(_people(found.worst(top)))
+        console.print(_people(found, found.worst(top)))
         console.print()
     console.print(_bound(found))
     for note in subject.notes:
-        console.print(Text(f"Note: {note}", style="dim"))
+        console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
 def _headline(subject: Subject, found: Measurement) -> Text:
     twins = found.evaluator.twins
     sizes = " × ".join(
-        f"{found.schema.attributes[i].name} {len(found.schema.attributes[i].twin_values())}" for i in twins.columns
+        f"{harmless(found.schema.attributes[i].name)} {len(found.schema.attributes[i].twin_values())}"
+        for i in twins.columns
     )
     text = Text()
-    text.append(subject.name, style="bold")
+    text.append(harmless(subject.name), style="bold")
     fewest = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.min())
     each = f"{twins.m}" if fewest == twins.m else f"{fewest} to {twins.m}"
     text.append(f" · {len(found):,} people · {each} twins each ({sizes})\n")
@@ -52,8 +54,12 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f"\n{rules} rule{'s' if rules > 1 else ''} removed {found.twins_removed:,} twins", style="dim")
     text.append("\n\n")
     most, limit = found.evaluation.q_inf.max(), found.evaluator.bits_limit
+    if found.evaluator.blind:
+        text.append(f"This model uses exactly 0 of {limit:.2f} bits", style="bold")
+        text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
+        return text
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
-    text.append(f" of {_joined(found.schema.protected)}.")
+    text.append(f" of {harmless(_joined(found.schema.protected))}.")
     return text
 
 
@@ -90,24 +96,26 @@ def _stakes(found: Measurement) -> Table:
     table.add_column("lowest", justify="right")
     table.add_column("highest", justify="right")
     for stake in found.stakes():
-        table.add_row(Text(f"{stake.attribute} {stake.value}"), f"{stake.lowest:.1%}", f"{stake.highest:.1%}")
+        table.add_row(Text(harmless(f"{stake.attribute} {stake.value}")), f"{stake.lowest:.1%}", f"{stake.highest:.1%}")
     return table
 
 
-def _people(people: list[Person]) -> Text:
+def _people(found: Measurement, people: list[Person]) -> Text:
     title = f"The {len(people)} worst off" if len(people) > 1 else "The worst off"
-    return people_text(title, [(person, _place(person), "") for person in people])
+    return people_text(title, [(person, _place(found, person), "") for person in people])
 
 
-def _place(person: Person) -> str:
-    return f"row {person.row + 1}" + (f", {person.rows} rows alike" if person.rows > 1 else "")
+def _place(found: Measurement, person: Person) -> str:
+    return found.table.place(person.row) + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:
+    if found.evaluator.blind:
+        return Text("That holds for everybody, examined or not: the model gives the protected attributes no weight.")
     bound = found.bound()
     return Text(
-        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; at {bound['credibility']:.0%} "
-        f"credibility, fewer than {bound['rate']:.4%} of people drawn like them do."
+        f"None of the {len(found):,} people examined exceeds {bound['bits']:.2f} bits; with {bound['confidence']:.0%} "
+        f"confidence, at most {bound['rate']:.4%} of people drawn like them do."
     )
 
 

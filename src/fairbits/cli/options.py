@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
     from fairbits.scale import Hands
 
 
@@ -64,10 +68,102 @@ Ray = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(help="Let a Ray cluster do the work: local, auto, or its address.", metavar="ADDRESS"),
 ]
+_GRANTS = "What files from outside may do"
 TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Let the model file run code when it is opened (pickles do).")
+    bool,
+    typer.Option(
+        "--trust-pickle",
+        help="Let the model file run code when it is opened (pickles do).",
+        rich_help_panel=_GRANTS,
+    ),
 ]
+#: By name in Python: the option, and its default.
+_GRANTED: dict[str, tuple[Any, Any]] = {
+    "trust_code": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--trust-code",
+                help="Import the Python code that module:name or factory names.",
+                rich_help_panel=_GRANTS,
+            ),
+        ],
+        False,
+    ),
+    "trust_pickle": (TrustPickle, False),
+    "trust": (
+        Annotated[bool, typer.Option("--trust", help="Both --trust-code and --trust-pickle.", rich_help_panel=_GRANTS)],
+        False,
+    ),
+    "credential": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                help="Environment variable whose secret the endpoint gets, and nobody else.",
+                metavar="NAME[@https://HOST]",
+                rich_help_panel=_GRANTS,
+            ),
+        ],
+        None,
+    ),
+    "max_model_bytes": (
+        Annotated[
+            Optional[int],  # noqa: UP045
+            typer.Option(help="Bytes of a model once unpacked.", show_default="536870912", rich_help_panel=_GRANTS),
+        ],
+        None,
+    ),
+    "max_rows": (
+        Annotated[
+            Optional[int],  # noqa: UP045
+            typer.Option(help="Rows of a table.", show_default="2000000", rich_help_panel=_GRANTS),
+        ],
+        None,
+    ),
+    "max_seconds": (
+        Annotated[
+            Optional[float],  # noqa: UP045
+            typer.Option(
+                help="Seconds until a foreign model has answered first.", show_default="12", rich_help_panel=_GRANTS
+            ),
+        ],
+        None,
+    ),
+}
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+
+
+def granting(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter ``grants`` becomes the options that say what files from outside may do."""
+
+    @functools.wraps(command)
+    def run(*given: Any, **named: Any) -> None:
+        grants = {name: named.pop(name, usual) for name, (_, usual) in _GRANTED.items()}
+        command(*given, **named, grants={name: value for name, value in grants.items() if value not in (None, False)})
+
+    command.__annotations__.pop("grants")  # known to the type checker alone, while typer evaluates all the others
+    stated = inspect.signature(command, eval_str=True).parameters
+    kept = [entry for name, entry in stated.items() if name != "grants"]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=kind)
+        for name, (kind, usual) in _GRANTED.items()
+    ]
+    older = [entry for entry in more if entry.name == "trust_pickle"]  # stands where it always stood
+    end = [entry.name for entry in kept].index("as_json") if "as_json" in stated else len(kept)
+    order = [*kept[:end], *older, *kept[end:], *(entry for entry in more if entry not in older)]
+    every = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in order]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {entry.name: entry.annotation for entry in every}
+    return run
+
+
+def grants_as_words(grants: GrantOptions) -> list[str]:
+    """The same grants as they are typed, for the command that makes something again."""
+    words: list[str] = []
+    for name, value in grants.items():
+        option = "--" + name.replace("_", "-")
+        words += [option] if value is True else [option, str(value)]
+    return words
 
 
 def threads_of(wanted: int) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, hands_of, names_of, threads_of
+from fairbits.cli.output import print_json
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def paper(
             tables = (plan.run(progress, hands=hands),)
     if as_json:
         made = [asdict(table) for table in tables]
-        print(json.dumps(made if len(made) > 1 else made[0], indent=2, ensure_ascii=False))
+        print_json(made if len(made) > 1 else made[0])
         return
     _show(tables)
     print(f"Kept in {out}")
@@ -122,8 +122,9 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
 
 def _show(tables: tuple[Results, ...]) -> None:
     """The tables, each with its notes; what has been said is not said again."""
-    from rich.console import Console
     from rich.text import Text
+
+    from fairbits.cli.console import Console
 
     console, said = Console(highlight=False), set[str]()
     for table in tables:

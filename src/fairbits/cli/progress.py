@@ -12,8 +12,9 @@ PATIENCE = 1.0
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yields a function to call with (done, total)."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from fairbits.cli.console import Console
 
     bar = Progress(
         TextColumn("{task.description}"),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, TrustPickle, Workers, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
     from fairbits.search import Budget
 
 
+@granting
 def repair(
     run: RunPlace,
     max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
@@ -28,8 +30,9 @@ def repair(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Repair the network of a run: neurons, shrunk inputs, further training; the best is written beside the run."""
     budget = _attack_budget(attack_budget)
@@ -46,12 +49,12 @@ def repair(
             attack_budget=budget,
             seed=seed,
             threads=threads_of(threads),
-            trust_pickle=trust_pickle,
+            **grants,
             hands=hands_of(workers, ray, threads),
             watch=watch,
         )
     if as_json:
-        print(json.dumps({"run": str(run), **document(result)}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run), **document(result)})
     else:
         show(result)
 
@@ -61,6 +64,6 @@ def _attack_budget(text: str) -> Budget | None:
     from fairbits.search import Budget, seconds_of
 
     plain = text.strip()
-    if plain.isdigit():
+    if plain.isascii() and plain.isdigit():
         return Budget(evaluations=int(plain)) if int(plain) else None
     return Budget(seconds=seconds_of(plain))

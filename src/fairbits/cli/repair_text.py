@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
+from fairbits.domain.words import unsigned_zero
 
 if TYPE_CHECKING:
     from fairbits.repair import Attacked, Figures, GroupFigures, Repair, RepairResult
@@ -30,7 +31,11 @@ _ROWS = (
 )
 #: Names of small groups that a line shows.
 _NAMED = 3
-_ATTACK = (("largest k, fresh search", "k_max", "whole"), ("mean k, fresh search", "k_mean", "number"))
+_ATTACK = (
+    ("people asked, fresh search", "evaluations", "count"),
+    ("largest k, fresh search", "k_max", "whole"),
+    ("mean k, fresh search", "k_mean", "number"),
+)
 
 
 @contextmanager
@@ -178,8 +183,8 @@ def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:
 
 
 def _points(change: float) -> str:
-    return f"{100 * change:+.1f}"
+    return unsigned_zero(f"{100 * change:+.1f}")
 
 
 def _shown(value: float, kind: str) -> str:
-    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}"}[kind]
+    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}", "count": f"{value:,.0f}"}[kind]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, RunPlace, Threads, TrustPickle, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, granting, threads_of
+from fairbits.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fairbits.domain.limits import GrantOptions
 
 
+@granting
 def report(
     run: RunPlace,
     out: Annotated[
@@ -18,8 +22,9 @@ def report(
         typer.Option(help="Folder for the three files.", show_default="the run's own"),
     ] = None,
     threads: Threads = 0,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Write report.html, report.md and summary.json from whatever the run has: search, debug, repair."""
     from fairbits.cli.progress import progress_bar
@@ -28,9 +33,9 @@ def report(
 
     opened = Run.open(run)
     with progress_bar("measuring") as progress:
-        data = compute_report(opened, trust_pickle=trust_pickle, threads=threads_of(threads), progress=progress)
+        data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
     if as_json:
-        print(json.dumps({"report": str(page), "summary": summary_of(data)}, indent=2, ensure_ascii=False))
+        print_json({"report": str(page), "summary": summary_of(data)})
     else:
         print(page)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -22,16 +19,19 @@ from fairbits.cli.options import (
     SubjectOrRun,
     Threads,
     Top,
-    TrustPickle,
     Workers,
+    granting,
     hands_of,
     names_of,
     threads_of,
 )
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
+    from fairbits.domain.limits import GrantOptions
     from fairbits.search import Settings
 
 #: Typer reads annotations at run time, and not in the newer spelling.
@@ -42,6 +42,7 @@ _Text = Optional[str]  # noqa: UP045
 DEFAULT_BUDGET = "60s"
 
 
+@granting
 def search(
     subject: SubjectOrRun = None,
     strategy: Annotated[
@@ -76,8 +77,9 @@ def search(
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
     top: Top = 10,
-    trust_pickle: TrustPickle = False,
     as_json: Json = False,
+    *,
+    grants: GrantOptions,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
     exact = _exact(on_data, exhaustive, strategy)
@@ -92,7 +94,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), trust_pickle)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -105,34 +107,17 @@ def search(
             shards=shards,
             resume=resume is not None,
             force=force,
-            trust_pickle=trust_pickle,
+            **grants,
             watch=watch,
             stop=stop,
         )
     summary = run.summary or {}
     if as_json:
-        print(json.dumps({"run": str(run.folder), "status": run.status, **summary}, indent=2, ensure_ascii=False))
+        print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
         show(run, top, loaded.notes)
-    if run.status == "interrupted" and not as_json:
+    if run.status == "interrupted":
         raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
-
-
-@contextmanager
-def gentle_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks the search to end after the batch that it is at; a second one ends the program."""
-    asked = False
-
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
@@ -147,13 +132,13 @@ def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int |
 def _options(texts: list[str] | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in texts or []:
-        name, mark, value = text.partition("=")
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER or NAME=WORD, e.g. local_moves=200 or mode=semi.")
         try:
-            options[name.strip()] = json.loads(value)
+            options[name] = json.loads(value)
         except json.JSONDecodeError:
-            mark = ""
-        if not mark or isinstance(options.get(name.strip()), list | dict):
-            raise OptionError(f"--option {text!r} is not NAME=NUMBER, e.g. local_moves=200.")
+            options[name] = value  # a word
     return options
 
 
@@ -163,7 +148,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
-    trust_pickle: bool,
+    grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
     from fairbits.data import load_subject
@@ -176,7 +161,7 @@ def _settings(
     source = subject or kept.get("source")
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-    loaded = load_subject(source, trust_pickle=trust_pickle)
+    loaded = load_subject(source, **grants)
     chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
     names = chosen.pop("protected")
     if names:

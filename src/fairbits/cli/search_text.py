@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.bars import histogram
 from fairbits.cli.cases import origin_of, place_of
-from fairbits.cli.people_text import people_text
+from fairbits.cli.console import Console
+from fairbits.cli.people_text import harmless, people_text
+from fairbits.text import one_line
 
 if TYPE_CHECKING:
     from fairbits.search import Settings, Tally
@@ -86,19 +87,19 @@ def show(run: Run, top: int, notes: Iterable[str] = ()) -> None:
         console.print(block)
         console.print()
     for note in notes:
-        console.print(Text(f"Note: {note}", style="dim"))
+        console.print(Text(f"Note: {one_line(note)}", style="dim"))
     console.print(Text(f"Kept in {run.folder} · more with: fairbits cases {run.folder}", style="dim"))
     if run.status == "interrupted":
         console.print(Text(f"Ended early; go on with: fairbits search --resume {run.folder}", style="yellow"))
     for warning in run.warnings():
-        console.print(Text(warning, style="yellow"))
+        console.print(Text(one_line(warning), style="yellow"))
 
 
 def _headline(run: Run, summary: dict[str, Any]) -> Text:
     protected = run.schema.protected
     names = protected[0] if len(protected) == 1 else f"{', '.join(protected[:-1])} and {protected[-1]}"
     text = Text()
-    text.append(str(summary["subject"]), style="bold")
+    text.append(harmless(str(summary["subject"])), style="bold")
     text.append(
         f" · {summary['strategy']} · {summary['seconds']:.1f} s · {summary['evaluations']:,} people asked · "
         f"seed {summary['seed']}\n"
@@ -110,7 +111,7 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         return text
     bits = max((case.q_inf for case in run.worst(1)), default=0.0)
     text.append(f"Found decisions that use {bits:.2f} of {summary['bits_limit']:.2f} bits", style="bold")
-    text.append(f" of {names}.\n{summary['cases']:,} distinct people")
+    text.append(f" of {harmless(names)}.\n{summary['cases']:,} distinct people")
     if not run.schema.regression:  # which decides nothing
         text.append(f", {summary['id_cases']:,} of them with twins that get another decision")
     text.append(".")

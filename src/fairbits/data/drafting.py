@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import tomlkit
 
@@ -15,6 +15,7 @@ from fairbits.domain import Schema
 from fairbits.domain.coarsen import coarsened
 from fairbits.domain.groups import Group
 from fairbits.domain.infer import infer_schema
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.table import numbers, plain
 from fairbits.domain.toml import document_of_schema
 from fairbits.errors import OptionError, TableError
@@ -69,7 +70,7 @@ def draft_schema(
     return coarsened(schema, wide, most=most_twins)
 
 
-def write_draft(draft: Draft, out: Path, *, force: bool = False, trust_pickle: bool = False) -> Subject | None:
+def write_draft(draft: Draft, out: Path, *, force: bool = False, **grants: Unpack[GrantOptions]) -> Subject | None:
     """Write the file, once the subject that it describes has been loaded from it; gives that subject.
 
     Nothing is left behind where it cannot be loaded. Without a model there is nothing to load yet.
@@ -79,7 +80,7 @@ def write_draft(draft: Draft, out: Path, *, force: bool = False, trust_pickle: b
     trial = out.with_name(f".{out.stem}.{os.getpid()}.toml")
     try:
         trial.write_text(draft_text(draft, out.parent), encoding="utf-8")
-        subject = None if draft.model is None else load_subject(trial, trust_pickle=trust_pickle)
+        subject = None if draft.model is None else load_subject(trial, **grants)
         trial.replace(out)
     except OSError as error:
         raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None

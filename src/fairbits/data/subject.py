@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import tomlkit
@@ -16,7 +16,8 @@ from fairbits.data.registry import BUILT_IN, load_stored
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
-from fairbits.domain.reading import read_arrow
+from fairbits.domain.limits import GrantOptions
+from fairbits.domain.reading import is_there, read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.domain.toml import document_of_schema, read_document, schema_of_document, section_of
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
@@ -30,7 +31,17 @@ _TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "eats", "factory", "layers", "batch"),
-    *("authorization_env", "headers", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
+    *(
+        "authorization_env",
+        "credential_header",
+        "headers",
+        "timeout",
+        "retries",
+        "wait",
+        "concurrency",
+        "rate",
+        "cache",
+    ),
 )
 _ENCODINGS = ("codes", "one-hot", "columns")
 #: Values of a protected number that a note lists.
@@ -72,16 +83,23 @@ class Subject:
         return digest.hexdigest()[:16]
 
 
-def load_subject(name_or_toml: str | Path, *, trust_pickle: bool = False) -> Subject:
+def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Subject:
     """A built-in subject by its name, or your own from a ``subject.toml``.
 
-    ``trust_pickle`` lets model files run code when they are opened; only for files from people you trust.
+    Parameters
+    ----------
+    name_or_toml
+        A built-in name, or the path of a ``subject.toml``.
+    **grants
+        What the files may do, which they cannot say themselves: ``trust_code`` imports code that they name,
+        ``trust_pickle`` opens pickles, ``trust`` both; ``credential="NAME"`` gives the endpoint the secret in that
+        environment variable; ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what is read.
     """
     text = str(name_or_toml)
     if text in BUILT_IN:
         return _built_in(text)
     if text.endswith(".toml") or Path(text).exists():
-        return _from_toml(Path(text), trust_pickle)
+        return _from_toml(Path(text), grants)
     raise SchemaError(
         f"subject {text!r} is neither a file nor built in; {choose_from(text, BUILT_IN)}"
         f" For your own model give a subject.toml."
@@ -124,16 +142,18 @@ def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schem
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *_between_notes(schema))
+    return (*_unseen_notes(schema, encoding), *between_notes(schema))
 
 
-def _between_notes(schema: Schema) -> tuple[str, ...]:
+def between_notes(schema: Schema) -> tuple[str, ...]:
     """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
     notes = []
     for attribute in schema.attributes:
         every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
         if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
             continue
+        if attribute.twin_count > schema.most_twins:
+            continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MOST_SHOWN else [*values[: MOST_SHOWN - 1], "…", values[-1]])
         notes.append(
@@ -156,30 +176,37 @@ def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 def _built_in(name: str) -> Subject:
     entry, stored = BUILT_IN[name], load_stored(name)
     table, test = stored.table(), None
-    if entry.own_test_rows:
-        table, test = table.training(), table.unseen()
+    held_out = table.held_out
+    if entry.own_test_rows and held_out is not None:
+        test = replace(table.rows(held_out), held_out=None, numbers=None)
+        table = replace(table.training(), numbers=None)  # they came in files of their own, which count from 1
     notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
     return make_subject(
         name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
     )
 
 
-def _from_toml(file: Path, trust_pickle: bool) -> Subject:
+def _from_toml(file: Path, grants: GrantOptions) -> Subject:
     document = read_document(file)
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    data = read_arrow(_path(table_section, "table", file), delimiter=str(table_section.get("delimiter", ",")))
+    place = _path(table_section, "table", file)
+    max_rows = ModelOptions.of(grants).max_rows
+    data = read_arrow(place, delimiter=str(table_section.get("delimiter", ",")), max_rows=max_rows)
     target = table_section.get("target")
+    if target is not None and not isinstance(target, str):
+        raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
+    _check_described(document, target, data.column_names, file)
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
-    options = _options(model_section, trust_pickle)
+    options = _options(model_section, grants)
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
-    table = table_from_arrow(data, schema)
+    table = table_from_arrow(data, schema, file=place)
     name = str(document.get("name", file.stem))
     return make_subject(
         name,
@@ -188,9 +215,36 @@ def _from_toml(file: Path, trust_pickle: bool) -> Subject:
         table,
         encoding=encoding,
         options=options,
+        notes=_outside_notes(file, source, table_section),
         source=str(file.resolve()),
         model_key=_key(source),
         original=source,
+    )
+
+
+def _check_described(document: Any, target: Any, columns: list[str], file: Path) -> None:
+    """A file with none of the described columns is no table of this subject: what it holds is not repeated."""
+    described = section_of(document, "attributes")
+    wanted = {str(target), *described}
+    for fields in described.values():
+        if isinstance(fields, Mapping) and isinstance(fields.get("columns"), list):
+            wanted |= {str(column) for column in fields["columns"]}
+    if described and not wanted & set(columns):
+        raise TableError(
+            f"the table of {str(file)!r} has {len(columns):,} columns, and none of them is described there; check the "
+            f"path and the delimiter under [table]."
+        )
+
+
+def _outside_notes(file: Path, source: str | Path, table_section: Any) -> tuple[str, ...]:
+    """Files that a subject file reaches outside its own folder: whoever runs it should know."""
+    home = file.parent.resolve()
+    paths = [("model", source), ("table", _path(table_section, "table", file))]
+    found = [(name, path.resolve()) for name, path in paths if isinstance(path, Path)]
+    return tuple(
+        f"the {name} lies outside the folder of the subject file: {str(path)!r}."
+        for name, path in found
+        if not path.is_relative_to(home)
     )
 
 
@@ -199,18 +253,20 @@ def _key(source: str | Path) -> str:
     return hashlib.sha256(source.read_bytes()).hexdigest() if isinstance(source, Path) else source
 
 
-def _options(section: Any, trust_pickle: bool) -> ModelOptions:
+def _options(section: Any, grants: GrantOptions) -> ModelOptions:
     given = {key: value for key, value in section.items() if key not in {"path", "encoding"}}
+    granted = ModelOptions.of(grants)
     try:
-        return ModelOptions.of(given | {"trust_pickle": trust_pickle})
+        stated = ModelOptions.of(given)
     except OptionError as error:
         raise SchemaError(f"[model] is wrong: {error}") from None
+    return replace(stated, **granted.grants())
 
 
 def _source(section: Any, file: Path) -> str | Path:
     """Code and addresses as they stand, files beside the subject file."""
     stated = section.get("path")
-    if isinstance(stated, str) and (is_url(stated) or (is_reference(stated) and not (file.parent / stated).exists())):
+    if isinstance(stated, str) and (is_url(stated) or (is_reference(stated) and not is_there(file.parent / stated))):
         return stated
     return _path(section, "model", file)
 

@@ -2,8 +2,9 @@
 
 Two learners (gradient-boosted trees) predict the label of rows that they have not seen, one with the protected columns
 and one without. The difference of their log-losses, in bits per row, estimates the conditional mutual information of
-label and protected attributes given the rest. It is a difference on held-out rows, so it is about zero, or a little
-below, where the protected attributes tell nothing; what the learners cannot see is missed, so it leans low.
+label and protected attributes given the rest. It is a difference on held-out rows, so it is about zero where the
+protected attributes tell nothing (what falls below is counted as 0); what the learners cannot see is missed, so it
+leans low.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
         if schema.regression:
             return _gaussian(with_them, without, rng)
         estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=RESAMPLES)[0]
-    return LabelBits(estimate, float(without.mean()), len(rows), FOLDS)
+    return LabelBits(_bits_of(estimate), float(without.mean()), len(rows), FOLDS)
 
 
 def _losses(
@@ -118,4 +119,9 @@ def _gaussian(with_them: Floats, without: Floats, rng: np.random.Generator) -> L
     value = 0.5 * np.log2((without.mean() + tiny) / (with_them.mean() + tiny))
     low, high = np.quantile(ratios, [0.025, 0.975])
     # The bits left to know about a number depend on its unit: none are given.
-    return LabelBits(Estimate(float(value), float(low), float(high)), float("nan"), n, FOLDS)
+    return LabelBits(_bits_of(Estimate(float(value), float(low), float(high))), float("nan"), n, FOLDS)
+
+
+def _bits_of(found: Estimate) -> Estimate:
+    """Attributes tell no negative number of bits: a difference below 0 is chance, and an interval ends there."""
+    return Estimate(*(max(value, 0.0) + 0.0 for value in (found.value, found.low, found.high)))

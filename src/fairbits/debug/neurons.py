@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Subject
-from fairbits.debug.results import Candidate, Floats, NeuronEffect
+from fairbits.debug.results import Candidate, Floats, NeuronEffect, halves
 from fairbits.domain.attribute import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
@@ -72,14 +72,20 @@ def neuron_effects(
     named = [(name, do) for name, do in named if can_hold(subject.model, do, ranges[do.layer][:, do.neuron])]
     distinct = list(dict.fromkeys(do for _, do in named))
     baseline = accuracy_of(subject.model, subject)
-    tried = (try_out or try_here)(evaluator, subject, cases, distinct, judged=baseline is not None)
+    hold_them = try_out or try_here
+    choosing, reporting = halves(cases)
+    tried = (
+        hold_them(evaluator, subject, choosing, distinct, judged=baseline is not None),
+        hold_them(evaluator, subject, reporting, distinct, judged=False),
+    )
+    sizes = len(choosing), len(reporting)
     where = {do: number for number, do in enumerate(distinct)}
-    k_before = float(evaluator.evaluate(cases).k.mean())
+    k_before = [float(half.mean()) for half in halves(evaluator.evaluate(cases).k)]
     floor = -np.inf if baseline is None else accuracy_floor(baseline, subject)
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
         candidates = tuple(
-            _candidate(name, do, tried, where[do], floor, subject.schema.regression) for name, do in group
+            _candidate(name, do, tried, sizes, where[do], floor, subject.schema.regression) for name, do in group
         )
         found.append(_judged(layer + 1, neuron, candidates, k_before))
     return tuple(found), baseline
@@ -163,23 +169,28 @@ def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do]
     return Tried(kept, held.k_mean, held.id_rate)
 
 
-def _candidate(name: str, do: Do, tried: Tried, number: int, floor: float, regression: bool) -> Candidate:
-    accuracy = float(tried.accuracy[number])
+def _candidate(
+    name: str, do: Do, tried: tuple[Tried, Tried], sizes: tuple[int, int], number: int, floor: float, regression: bool
+) -> Candidate:
+    accuracy = float(tried[0].accuracy[number])
     known = not np.isnan(accuracy)
     return Candidate(
         statistic=name,
         value=do.value,
         accuracy=accuracy if known else None,
         kept=accuracy >= floor if known else True,
-        k_mean=float(tried.k_mean[number]),
-        id_rate=None if regression else float(tried.id_rate[number]),
+        k_mean=float(np.average([half.k_mean[number] for half in tried], weights=sizes)),
+        id_rate=None if regression else float(np.average([half.id_rate[number] for half in tried], weights=sizes)),
+        k_choosing=float(tried[0].k_mean[number]),
+        k_reported=float(tried[1].k_mean[number]),
     )
 
 
-def _judged(layer: int, neuron: int, candidates: tuple[Candidate, ...], k_before: float) -> NeuronEffect:
+def _judged(layer: int, neuron: int, candidates: tuple[Candidate, ...], k_before: Sequence[float]) -> NeuronEffect:
     """ACD between the inactive value (nearest to 0) and the active one (> 0) that moves k most from there.
 
-    A neuron that is never near 0 (a sigmoid, say) is inactive at the smallest of its values.
+    Which one moves k most, one half of the cases says; by how much, the other. A neuron that is never near 0 (a
+    sigmoid, say) is inactive at the smallest of its values.
     """
     largest = max((abs(one.value) for one in candidates), default=0.0)
     near = [one for one in candidates if abs(one.value) <= INACTIVE * largest]
@@ -187,8 +198,11 @@ def _judged(layer: int, neuron: int, candidates: tuple[Candidate, ...], k_before
     inactive = min(quiet, key=lambda one: abs(one.value), default=None)
     if inactive is None:
         return NeuronEffect(layer, neuron, None, None, None, candidates)
-    still, floor = inactive.k_mean, max(inactive.value, 0.0) + INACTIVE * largest
+    still, floor = inactive.k_choosing, max(inactive.value, 0.0) + INACTIVE * largest
     loud = [one for one in candidates if one.kept and one.value > floor]
-    active = max(loud, key=lambda one: abs(one.k_mean - still), default=None)
-    acd = None if active is None else (active.k_mean - still) / k_before
-    return NeuronEffect(layer, neuron, acd, active, inactive, candidates)
+    active = max(loud, key=lambda one: abs(one.k_choosing - still), default=None)
+    if active is None:
+        return NeuronEffect(layer, neuron, None, None, inactive, candidates)
+    chosen = (active.k_choosing - still) / k_before[0]
+    reported = (active.k_reported - inactive.k_reported) / k_before[1]
+    return NeuronEffect(layer, neuron, reported, active, inactive, candidates, chosen)

@@ -18,8 +18,14 @@ def judge(
     retrained: tuple[Retrained, ...] = (),
     *,
     accuracy: float | None,
+    alike: bool = False,
 ) -> Origin:
-    """Weigh what there is: the side that more of the evidence points to, or "mixed" where it is even."""
+    """Weigh what there is: the side that more of the evidence points to, or "mixed" where it is even.
+
+    Where the twins of all cases are treated ``alike`` there is nothing whose origin could be asked for.
+    """
+    if alike:
+        return Origin("none", (), first_layer_share, labels, retrained)
     evidence = []
     if first_layer_share is not None:
         evidence.append(_of_layers(first_layer_share))

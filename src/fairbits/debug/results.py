@@ -16,8 +16,16 @@ from fairbits.models import Do
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Side = Literal["data", "training"]
 How = Literal["other seed", "without protected"]
-Verdict = Literal["data", "training", "mixed", "unknown"]
+Verdict = Literal["data", "training", "mixed", "unknown", "none"]
 Floats = npt.NDArray[np.float64]
+
+
+def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The cases that choose values and neurons, and those that they are reported on: every other one.
+
+    A single case has to do both.
+    """
+    return (cases[::2], cases[1::2]) if len(cases) > 1 else (cases, cases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +43,20 @@ class LayerEffect:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A neuron held at one value: what becomes of the accuracy and of the cases."""
+    """A neuron held at one value: what becomes of the accuracy and of the cases.
+
+    Values and neurons are chosen by ``k_choosing``, from one half of the cases, and reported by ``k_reported``, from
+    the other: the lowest of many noisy figures is too low on the evidence that chose it.
+    """
 
     statistic: str
     value: float
     accuracy: float | None  # None without labels
     kept: bool  # whether the accuracy stays within ε2
-    k_mean: float
+    k_mean: float  # of all cases
     id_rate: float | None  # None for a regression
+    k_choosing: float
+    k_reported: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,8 @@ class NeuronEffect:
 
     Positive ACD: activating it raises k, so switching it off (``inactive``) is the remedy. Negative: activating it
     lowers k, so holding it on (``active``) is. None: no pair of an active and an inactive value keeps the accuracy.
+    ``acd_choosing``, from the half of the cases that chose the active value, ranks neurons; ``acd``, from the other
+    half, is what is reported.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0
@@ -59,6 +75,7 @@ class NeuronEffect:
     active: Candidate | None
     inactive: Candidate | None
     candidates: tuple[Candidate, ...]
+    acd_choosing: float | None = None
 
     @property
     def remedy(self) -> Candidate | None:
@@ -67,12 +84,12 @@ class NeuronEffect:
 
     @property
     def best(self) -> Candidate | None:
-        """The value with the lowest mean k of those that keep the accuracy, whatever the sign.
+        """The value with the lowest ``k_choosing`` of those that keep the accuracy, whatever the sign.
 
         The ACD misses a neuron that is the only way of the protected values through its layer: held on or off, k is
         the same, namely 1. This one finds it.
         """
-        return min((one for one in self.candidates if one.kept), key=lambda one: one.k_mean, default=None)
+        return min((one for one in self.candidates if one.kept), key=lambda one: one.k_choosing, default=None)
 
     def do(self, candidate: Candidate) -> Do:
         """Holding the neuron at a candidate, as an intervention."""
@@ -191,21 +208,42 @@ class DebugResult:
         return float(self.k.mean())
 
     @property
+    def k_choosing(self) -> float:
+        """Mean k of the half of the cases that chooses values and neurons, nothing held."""
+        return float(halves(self.k)[0].mean())
+
+    @property
+    def k_reported(self) -> float:
+        """Mean k of the half of the cases that chosen values and neurons are reported on, nothing held."""
+        return float(halves(self.k)[1].mean())
+
+    @property
     def id_rate(self) -> float | None:
         """Share of the cases whose twins do not all get the same decision; None for a regression."""
         return None if self.regression else float(self.flips.mean())
 
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons with the largest ACD of a sign, in the suspect layer unless another is named."""
+        """The neurons with the largest ACD of a sign, in the suspect layer unless another is named.
+
+        Ranked on one half of the cases; the other half, whose ACD is reported, must agree about the sign.
+        """
         layer = self.suspect if layer is None else layer
-        found = [n for n in self.neurons if n.layer == layer and n.acd is not None and n.acd * sign > 0]
-        return tuple(sorted(found, key=lambda n: -abs(n.acd or 0.0))[:count])
+        found = [
+            n
+            for n in self.neurons
+            if n.layer == layer and (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0
+        ]
+        return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons that lower mean k most when held at their best value, in the suspect layer by default."""
+        """The neurons that lower mean k most when held at their best value, in the suspect layer by default.
+
+        Chosen on one half of the cases; ``best.k_reported`` is what the other half says.
+        """
         layer = self.suspect if layer is None else layer
-        here = [n for n in self.neurons if n.layer == layer and n.best is not None and n.best.k_mean < self.k_mean]
-        return tuple(sorted(here, key=lambda n: n.best.k_mean if n.best else 0.0)[:count])
+        before = self.k_choosing
+        here = [n for n in self.neurons if n.layer == layer and n.best is not None and n.best.k_choosing < before]
+        return tuple(sorted(here, key=lambda n: n.best.k_choosing if n.best else 0.0)[:count])
 
     def summary(self) -> dict[str, Any]:
         """The document of ``debug.json``."""

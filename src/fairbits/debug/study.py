@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Unpack
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fairbits.debug.results import Attribution, DebugResult, LabelBits, LayerEff
 from fairbits.debug.retraining import retrain as retrain_subject
 from fairbits.debug.sampling import sample_cases
 from fairbits.debug.writing import write_result
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import HasActivations, HasInterventions
@@ -35,11 +37,11 @@ def debug_run(
     all_layers: bool = False,
     inside: bool = True,
     retrain: bool = False,
-    trust_pickle: bool = False,
     seed: int = 0,
     threads: int | None = None,
     stage: Stage | None = None,
     try_out: TryOut | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> DebugResult:
     """Find out where the bits of a run's cases come from, and write it into the run's folder.
 
@@ -54,7 +56,7 @@ def debug_run(
     check_writable(run.folder)
     say("choosing cases")
     cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
-    subject = subject_of(run, subject, trust_pickle=trust_pickle)
+    subject = subject_of(run, subject, **grants)
     if inside and not isinstance(subject.model, HasActivations):
         raise CapabilityError(
             f"layers and neurons cannot be seen in {type(subject.model).__name__!r}, which offers scores only; with "
@@ -93,7 +95,7 @@ def debug_run(
         rho=rho,
         neurons=neurons,
         attribution=attribution,
-        origin=judge(first, labels, again, accuracy=accuracy),
+        origin=judge(first, labels, again, accuracy=accuracy, alike=bool((figures.k == 1).all())),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,

@@ -44,7 +44,10 @@ def layers_table(result: DebugResult) -> pa.Table:
 
 
 def neurons_table(result: DebugResult) -> pa.Table:
-    """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values."""
+    """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
+
+    `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
+    """
     rows = [
         {
             "layer": neuron.layer,
@@ -57,13 +60,17 @@ def neurons_table(result: DebugResult) -> pa.Table:
             "kept": one.kept,
             "id_rate": one.id_rate,
             "role": "active" if one is neuron.active else "inactive" if one is neuron.inactive else None,
+            "k_choosing": one.k_choosing,
+            "k_reported": one.k_reported,
+            "acd_choosing": neuron.acd_choosing,
         }
         for neuron in result.neurons
         for one in neuron.candidates
     ]
-    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate"), pa.float64())
+    halves = ("k_choosing", "k_reported", "acd_choosing")
+    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
     kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
-    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role")
+    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
     return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
 
 
@@ -100,6 +107,8 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "samples": len(result.cases),
         "samples_worst": result.worst,
         "k_mean": result.k_mean,
+        "k_choosing": result.k_choosing,
+        "k_reported": result.k_reported,
         "id_rate": result.id_rate,
         "accuracy": result.accuracy,
         "suspect_layer": result.suspect,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,6 +17,9 @@ Codes = npt.NDArray[np.float64]
 
 #: A missing entry of a category column is this label, where the attribute has it.
 MISSING = "(missing)"
+
+#: Values that are ever listed one by one, and whole numbers that a code holds exactly.
+_MAX_VALUES, _MAX_WHOLE, _MAX_STEP = 20_000_000, 10**15, 10**300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,15 @@ class Attribute:
     def _check_bounds(self) -> None:
         if self.high is None:
             raise SchemaError(f"attribute {self.name!r} needs a high bound; give low and high.")
-        if not (np.isfinite(self.low) and np.isfinite(self.high)):
+        try:
+            finite = math.isfinite(self.low) and math.isfinite(self.high)
+        except OverflowError:
+            raise SchemaError(
+                f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
+            ) from None
+        if self.kind != "real" and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
+            raise SchemaError(f"attribute {self.name!r} has bounds beyond 1e15, where whole numbers are not exact.")
+        if not finite:
             raise SchemaError(f"attribute {self.name!r} needs finite bounds, but got {self.low} to {self.high}.")
         if self.low > self.high:
             raise SchemaError(
@@ -90,6 +102,8 @@ class Attribute:
             )
 
     def _check_step(self) -> None:
+        if self.step is not None and abs(self.step) > _MAX_STEP:
+            raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
         if self.step is None:
             # A real attribute moves by a hundredth of its range unless told otherwise.
             default = 1.0 if self.kind != "real" else (self.upper - self.low) / 100 or 1.0
@@ -183,8 +197,29 @@ class Attribute:
         """Every code from low to high in steps, or the allowed ones."""
         if self.allowed:
             return np.array(self.allowed)
-        count = int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
-        return self.low + self.stride * np.arange(count, dtype=np.float64)
+        if self.count > _MAX_VALUES:
+            raise SchemaError(
+                f"attribute {self.name!r} has {self.count:,} values from {self.low:g} to {self.upper:g}, too many to "
+                f"list; give it a larger step, or ranges."
+            )
+        return self.low + self.stride * np.arange(self.count, dtype=np.float64)
+
+    @property
+    def count(self) -> int:
+        """How many values there are, without listing them."""
+        if self.allowed:
+            return len(self.allowed)
+        return int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
+
+    @property
+    def twin_count(self) -> int:
+        """How many values twins take, without listing them."""
+        return len(self.ranges) or self.count
+
+    @property
+    def first(self) -> float:
+        """The lowest value."""
+        return self.allowed[0] if self.allowed else float(self.low)
 
     def twin_values(self) -> Codes:
         """The codes that twins take: one for each range where there are ranges, every value otherwise."""
@@ -207,7 +242,10 @@ class Attribute:
     def read(self, code: float) -> str:
         """One code as people read it."""
         if self.labels:
-            return self.labels[round(code - self.low)]
+            place = round(code - self.low)
+            if not 0 <= place < len(self.labels):
+                raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
+            return self.labels[place]
         return f"{code:g}" if self.kind == "real" else str(round(code))
 
     def read_twin(self, code: float) -> str:

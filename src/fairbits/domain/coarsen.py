@@ -24,7 +24,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, most: int) -> Sch
         attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
         if twins_of(attributes) <= most:
             return replace(schema, attributes=tuple(attributes), most_twins=most)
-    sizes = {a.name: len(a.twin_values()) for a in attributes if a.protected}
+    sizes = {a.name: a.twin_count for a in attributes if a.protected}
     widest = max(sizes, key=lambda name: sizes[name])
     parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
     raise SchemaError(
@@ -48,7 +48,7 @@ def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
 
 def twins_of(attributes: list[Attribute]) -> int:
     """How many combinations the protected attributes make."""
-    return int(np.prod([float(len(a.twin_values())) for a in attributes if a.protected]))
+    return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
 
 
 def _is_wide(attribute: Attribute) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
-from fairbits.domain.encoding import Encoding
+from fairbits.domain.encoding import Encoding, table_rows
 from fairbits.domain.schema import Schema
 from fairbits.errors import MissingDependencyError
 
@@ -66,8 +66,12 @@ class Decoder:
         if column.label is not None:
             return (own == column.label).astype(np.int64)
         if column.place in self._tables:
-            return self._tables[column.place][own.astype(np.int64)]
+            return self._tables[column.place][self._places(column.place, own)]
         return own.astype(np.int64) if self._whole[column.place] else own
+
+    def _places(self, place: int, codes: Codes) -> npt.NDArray[np.int64]:
+        """The codes of a category as positions of its labels."""
+        return table_rows(codes, 0, len(self._tables[place]))
 
     def frame(self, codes: Codes) -> Any:
         """A pandas frame, as the model was trained on."""
@@ -84,7 +88,7 @@ class Decoder:
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
                 values = pd.Series(self._tables[i])
                 self._frames[i] = (values.astype("category") if self.categorical else values).array
-            found[column.name] = self._frames[i].take(codes[:, i].astype(np.int64))
+            found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
         return pd.DataFrame(found, copy=False)
 
     def array(self, codes: Codes) -> Values:
@@ -105,7 +109,7 @@ class Decoder:
         for column in self.columns:
             missing = _missing(self._tables[column.place]) if column.place in self._tables else np.zeros(1, np.bool_)
             if missing.any() and column.label is None:
-                for row in np.flatnonzero(missing[codes[:, column.place].astype(np.int64)]):
+                for row in np.flatnonzero(missing[self._places(column.place, codes[:, column.place])]):
                     rows[row][column.name] = None
         return rows
 

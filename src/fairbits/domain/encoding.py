@@ -15,9 +15,23 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.domain.schema import Schema
 from fairbits.domain.twins import Twins
-from fairbits.errors import ModelError, SchemaError
+from fairbits.errors import ROW, ModelError, SchemaError, TableError
 
 Inputs = npt.NDArray[np.floating]
+
+
+def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
+    """The rows of a table with one row for each code from ``low`` on; a code below must not count from its end."""
+    whole = np.rint(codes)
+    outside = ~((whole >= low) & (whole < low + size))  # true for NaN as well
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise TableError.of_row(
+            f"a code is {codes[row]:g} in {ROW}, but this attribute takes {low} to {low + size - 1}; "
+            f"check the table against its schema.",
+            row,
+        )
+    return whole.astype(np.int64) - low
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,7 @@ class Lookup:
         return np.asarray((effect[people, up] - effect[people, down]) / np.maximum(up - down, 1), dtype=np.float64)
 
     def _rows(self, codes: Codes) -> npt.NDArray[np.int64]:
-        return np.rint(codes).astype(np.int64) - self.low
+        return table_rows(codes, self.low, len(self.table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +116,7 @@ class FirstLayer:
             shift, slope = self.slopes[attribute]
             return (codes - shift).astype(np.float32)[:, None] * slope
         low, table = self.tables[attribute]
-        return table[np.rint(codes).astype(np.int64) - low]
+        return table[table_rows(codes, low, len(table))]
 
 
 class Encoding:
@@ -209,6 +223,10 @@ class Encoding:
         for attribute, part in enumerate(self.parts):
             inputs[:, part.columns] = part.encode(codes[:, attribute])
         return inputs
+
+    def dtype_rounded(self, inputs: Inputs) -> Inputs:
+        """Inputs as a model gets them."""
+        return np.asarray(inputs, dtype=self.dtype)
 
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
         """Inputs of all twins, (n, m, width): people and protected values are each encoded once."""

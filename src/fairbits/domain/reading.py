@@ -2,45 +2,100 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbits.domain.table import check_names
+from fairbits import sandbox
+from fairbits.domain.limits import MAX_ROWS, check_bytes, check_cells, check_limit, check_rows, max_table_bytes
+from fairbits.domain.table import BINARY, check_names
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_PARQUET = frozenset({".parquet", ".pq"})
+
+#: Seconds that the first reading of a table may take, and bytes for each further one.
+_SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
+#: Tables that have been read in a child process, as they were then.
+_sound: set[tuple[str, int, int, int, int]] = set()
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 
 
-def read_arrow(path: str | Path, *, delimiter: str = ",") -> pa.Table:
-    """A CSV, Parquet, Feather or Arrow file as an Arrow table."""
+def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_ROWS) -> pa.Table:
+    """A CSV, Parquet, Feather or Arrow file as an Arrow table.
+
+    Parameters
+    ----------
+    path
+        The file; its ending says what it is, and anything unknown is CSV.
+    delimiter
+        What separates the cells of a CSV file.
+    max_rows
+        Rows that the table may have; what a file declares is held against it before anything is unpacked.
+
+    Returns
+    -------
+    pyarrow.Table
+        Validated: no cell lies outside its buffer.
+
+    Raises
+    ------
+    TableError
+        Where the file is none, is damaged, or is larger than granted. Nothing of its content is repeated.
+    """
     import pyarrow as pa
 
+    check_limit("max_rows", max_rows)
+
     file = Path(path)
-    if not file.exists():
+    if not is_there(file):
         raise TableError(f"the table {str(file)!r} does not exist; check the path.")
     if file.is_dir():
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
     if file.stat().st_size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
-        table = _read(file, delimiter)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200]
+        table = _read(file, delimiter, max_rows)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, MemoryError, OverflowError) as error:
         raise TableError(
-            f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}: {reason.rstrip('.')}; {_remedy(file)}."
+            f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
+    check_rows(table.num_rows, table.num_columns, max_rows, str(file))
+    _check_columns(table, max_rows, str(file))
     check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table
 
 
+def is_there(file: Path) -> bool:
+    """Whether a path leads to something; a path that no system takes leads nowhere."""
+    try:
+        return file.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _fault(error: BaseException) -> str:
+    """Which line is wrong, or what the system says; never what stands in the file, which may be no table at all."""
+    if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+        return f": {error.strerror or type(error).__name__}"
+    said = " ".join(str(error).split())
+    line = re.search(r"(?:[Rr]ow|[Ll]ine) #?(\d+)", said)
+    counts = re.search(r"Expected (\d+) columns, got (\d+)", said)
+    parts = [f"line {line[1]}" if line else "", f"{counts[1]} columns expected, {counts[2]} found" if counts else ""]
+    if "UTF8" in said or "utf-8" in said.lower():
+        parts.append("it is no text in UTF-8")
+    shown = ", ".join(part for part in parts if part)
+    return f": {shown or 'it is damaged, or something else'}"
+
+
 def _remedy(file: Path) -> str:
     """What to do about a file that cannot be read."""
-    if file.suffix.lower() in {".parquet", ".pq", ".feather", ".arrow", ".ipc"}:
+    if file.suffix.lower() in BINARY:
         return "write the file again, or name one that is whole"
     with file.open("rb") as opened:
         start = opened.read(4096)
@@ -49,17 +104,104 @@ def _remedy(file: Path) -> str:
     return "mend that line, and see that the file is CSV in UTF-8"
 
 
-def _read(file: Path, delimiter: str) -> pa.Table:
+def _read(file: Path, delimiter: str, max_rows: int) -> pa.Table:
     suffix = file.suffix.lower()
-    if suffix in {".parquet", ".pq"}:
+    if suffix in BINARY:
+        if suffix in _PARQUET:
+            _check_parquet(file, max_rows)
+        _try_out(file, max_rows)
+        return _read_binary(file)
+    check_bytes(file.stat().st_size, max_rows, str(file))
+    _check_csv(file, delimiter, max_rows)
+    return _read_csv(file, delimiter)
+
+
+def _read_binary(file: Path) -> pa.Table:
+    if file.suffix.lower() in _PARQUET:
         from pyarrow import parquet
 
-        return parquet.read_table(file)
-    if suffix in {".feather", ".arrow", ".ipc"}:
-        from pyarrow import feather
+        with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
+            return parquet.ParquetFile(opened).read()
+    from pyarrow import feather
 
-        return feather.read_table(file)
-    return _read_csv(file, delimiter)
+    with file.open("rb") as opened:
+        return feather.read_table(opened, memory_map=False)
+
+
+def _check_parquet(file: Path, max_rows: int) -> None:
+    """What the footer declares."""
+    from pyarrow import parquet
+
+    with file.open("rb") as opened:
+        footer = parquet.read_metadata(opened)
+        check_rows(max(footer.num_rows, 0), footer.num_columns, max_rows, str(file))
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        check_rows(sum(max(group.num_rows, 0) for group in groups), footer.num_columns, max_rows, str(file))
+        size = sum(max(group.total_byte_size, 0) for group in groups)
+    check_bytes(size, max_rows, str(file))
+
+
+def _check_csv(file: Path, delimiter: str, max_rows: int) -> None:
+    """Rows, columns and cells as the separators tell, counted before any of them becomes a number."""
+    lines = marks = first = 0
+    mark = delimiter.encode("utf-8", "replace")
+    with file.open("rb") as opened:
+        while piece := opened.read(1 << 24):
+            if not lines:
+                end = piece.find(b"\n")
+                first += piece.count(mark, 0, end if end >= 0 else len(piece)) if mark else 0
+            lines += piece.count(b"\n")
+            marks += piece.count(mark) if mark else 0
+    check_rows(max(lines - 1, 0), 1, max_rows, str(file))
+    check_rows(1, first + 1, max_rows, str(file))
+    check_cells(lines + marks, max_rows, str(file))
+
+
+def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
+    """Columns that are small as they are and large once they are decoded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    check_bytes(table.nbytes, max_rows, name)
+    for column in table.itercolumns():
+        if pa.types.is_run_end_encoded(column.type):
+            raise TableError(f"the table {name!r} has run-end encoded columns, which are not read; write them plain.")
+        if not pa.types.is_dictionary(column.type):
+            continue
+        longest = 8
+        for chunk in column.chunks:
+            if pa.types.is_string(chunk.dictionary.type) or pa.types.is_large_string(chunk.dictionary.type):
+                longest = max(longest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
+        check_bytes(longest * len(column), max_rows, name)
+
+
+def _try_out(file: Path, max_rows: int) -> None:
+    """Read it in a child process first: what a damaged buffer does to the reader is done there."""
+    if sandbox.inside():
+        return
+    state = file.stat()
+    key = (str(file.resolve()), state.st_mtime_ns, state.st_size, state.st_ino, max_rows)
+    if key in _sound:
+        return
+    outcome = sandbox.try_out(
+        "fairbits.domain.reading:first_reading",
+        (str(file), max_rows),
+        seconds=_SECONDS + state.st_size / _BYTES_PER_SECOND,
+        memory=2 * max_table_bytes(max_rows),
+        needs=("fairbits.domain.reading", "pyarrow.parquet", "pyarrow.feather"),
+    )
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.fault:
+        remedy = "raise --max-rows if it is yours" if outcome.told.get("memory") else _remedy(file)
+        raise TableError(f"the table {str(file)!r} cannot be read: its reading {outcome.fault}; {remedy}.")
+    _sound.add(key)
+
+
+def first_reading(given: tuple[str, int], _tell: sandbox.Tell) -> None:
+    """In the child: read all of it, and hold every offset against its buffer."""
+    path, max_rows = given
+    read_arrow(path, max_rows=max_rows)
 
 
 def _read_csv(file: Path, delimiter: str) -> pa.Table:
@@ -78,7 +220,7 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
         other = next((mark for mark in _SEPARATORS if mark in header), None)
         if other is not None:
             raise TableError(
-                f"the table {str(file)!r} has the single column {header!r}, so it seems to be separated by "
+                f"the table {str(file)!r} has a single column, whose name seems to be separated by "
                 f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
             )
     return table

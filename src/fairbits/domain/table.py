@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +14,14 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.schema import Schema
-from fairbits.errors import TableError, choose_from
+from fairbits.errors import ROW, TableError, choose_from, rows_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: Files without lines.
+BINARY = {".parquet", ".pq", ".feather", ".arrow", ".ipc"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +34,8 @@ class Table:
     codes: Codes
     labels: npt.NDArray[np.float64] | None = None
     held_out: npt.NDArray[np.bool_] | None = None
+    numbers: npt.NDArray[np.int64] | None = None  # of the rows in the table as it was given, from 1; None: 1, 2, 3 …
+    file: Path | None = None  # where it was read from
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -37,7 +46,17 @@ class Table:
             self.codes[chosen],
             None if self.labels is None else self.labels[chosen],
             None if self.held_out is None else self.held_out[chosen],
+            (np.arange(1, len(self) + 1) if self.numbers is None else self.numbers)[chosen],
+            self.file,
         )
+
+    def place(self, row: int) -> str:
+        """What to call a row (counted from 0): by its number in the table as it was given.
+
+        >>> Table(np.zeros((3, 1))).rows(np.array([2])).place(0)
+        'row 3'
+        """
+        return place_of(row + 1 if self.numbers is None else int(self.numbers[row]), self.file)
 
     def training(self) -> Table:
         """The rows that the model was trained on (all, when nothing is held out)."""
@@ -48,8 +67,58 @@ class Table:
         return None if self.held_out is None else replace(self.rows(self.held_out), held_out=None)
 
 
-def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
-    """Codes of a table with the schema's columns; other columns are left alone."""
+def place_of(number: int, file: Path | None = None) -> str:
+    """A row by its number (from 1), with its line where it was read from a text file."""
+    if file is None:
+        return f"row {number:,}"
+    line = None if file.suffix.lower() in BINARY else _line_of(file, number)
+    return f"row {number:,}" + (f" of {file.name}" if line is None else f", line {line:,} of {file.name}")
+
+
+def _line_of(file: Path, number: int) -> int | None:
+    """The line of a data row: below the header, empty lines passed over as the reader does."""
+    try:
+        with file.open("rb") as lines:
+            filled = (line for line, text in enumerate(lines, 1) if text.strip(b"\r\n"))
+            return next(islice(filled, number, None), None)
+    except OSError:
+        return None  # it was moved since: the number of the row is still right
+
+
+def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None = None) -> Table:
+    """Codes of a table with the schema's columns; other columns are left alone.
+
+    Parameters
+    ----------
+    data
+        The table.
+    schema
+        What its columns mean.
+    file
+        Where it was read from, so that messages can name lines.
+
+    Returns
+    -------
+    Table
+        Everybody as codes, and the target where the schema names one.
+
+    Raises
+    ------
+    TableError
+        Where the table does not fit the schema.
+    """
+    origin = None if file is None else Path(file)
+
+    def place(row: int) -> str:
+        return place_of(row + 1, origin)
+
+    with rows_named(place=place):
+        table = replace(_coded(data, schema), file=origin)
+    check_domain(table.codes, schema, place)
+    return table
+
+
+def _coded(data: pa.Table, schema: Schema) -> Table:
     names = data.column_names
     check_names(names)
     for attribute in schema.attributes:
@@ -63,7 +132,6 @@ def table_from_arrow(data: pa.Table, schema: Schema) -> Table:
     codes = np.column_stack(
         [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
     )
-    check_domain(codes, schema)
     return Table(np.ascontiguousarray(codes), target_of(data, schema))
 
 
@@ -86,10 +154,10 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
     enough = (0, 1) if dropped else (1,)
     wrong = ~(np.isin(values, (0.0, 1.0)).all(axis=1) & np.isin(values.sum(axis=1), enough))
     if wrong.any():
-        raise TableError(
+        raise TableError.of_row(
             f"the columns of {attribute.name!r} must hold {'at most ' if dropped else ''}one 1 and otherwise 0, "
-            f"but {wrong.sum():,} rows do not (first: row {int(np.argmax(wrong)) + 1}); mend them, "
-            f"or describe the columns one by one."
+            f"but {wrong.sum():,} rows do not (first: {ROW}); mend them, or describe the columns one by one.",
+            int(np.argmax(wrong)),
         )
     places = np.array([i for i, column in enumerate(attribute.columns) if column])
     codes = places[np.argmax(values, axis=1)]
@@ -104,13 +172,25 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
 
     column = plain(column)
     if column.null_count and not (attribute.kind == "category" and MISSING in attribute.labels):
-        raise TableError(
-            f"column {attribute.name!r} has {column.null_count:,} missing values; "
-            f"fill or drop them" + (f", or add the label {MISSING!r}." if attribute.kind == "category" else ".")
+        raise TableError.of_row(
+            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them"
+            + (f", or add the label {MISSING!r}" if attribute.kind == "category" else "")
+            + f"; the first is in {ROW}.",
+            _first(column.is_null()),
         )
-    if attribute.labels and (pa.types.is_string(column.type) or _all_labels(column, attribute)):
+    if attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute)):
         return _codes_of_labels(column, attribute)
     return numbers(column, attribute.name)
+
+
+def spells_labels(attribute: Attribute) -> bool:
+    """Whether a column of numbers holds the labels of this category and not its codes.
+
+    The schema decides, not the rows that happen to be there (a CSV reader makes numbers of "1" and "2" only as long as
+    no row holds "3+"): a category with a label that is a number is spelled out in the table, and one whose labels are
+    all words is there as codes. An integer that carries labels is there as codes.
+    """
+    return attribute.kind == "category" and any(_is_number(label) for label in attribute.labels)
 
 
 def plain(column: Any) -> Any:
@@ -120,7 +200,15 @@ def plain(column: Any) -> Any:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_boolean(column.type) or pa.types.is_large_string(column.type):
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
+    if pa.types.is_temporal(column.type):
+        try:
+            column = column.cast(pa.string())
+        except pa.ArrowException:
+            raise TableError(f"a column of {str(column.type)[:60]} holds times that do not exist; mend them.") from None
+    kinds = (pa.types.is_boolean, pa.types.is_large_string, pa.types.is_string_view)
+    if any(kind(column.type) for kind in kinds):
         column = column.cast(pa.string())
     return column
 
@@ -138,15 +226,26 @@ def numbers(column: Any, name: str) -> Codes:
         ) from None
     bad = ~np.isfinite(values)
     if bad.any():
-        raise TableError(
+        raise TableError.of_row(
             f"column {name!r} has {bad.sum():,} values that are not finite "
-            f"(first: {values[bad][0]} in row {int(np.argmax(bad)) + 1}); fill or drop them."
+            f"(first: {values[bad][0]} in {ROW}); fill or drop them.",
+            int(np.argmax(bad)),
         )
     return values
 
 
-def check_domain(codes: Codes, schema: Schema) -> None:
+def _first(mask: Any) -> int:
+    """Where an Arrow array of truth values is true for the first time."""
+    return int(np.argmax(mask.to_numpy(zero_copy_only=False)))
+
+
+def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
     """Refuse codes outside the stated domain, saying how many and which."""
+    if codes.ndim != 2 or codes.shape[1] != len(schema) or len(codes) == 0:
+        raise TableError(
+            f"the table needs rows of {len(schema)} codes, one for each attribute, and at least one row, "
+            f"but got an array of shape {codes.shape}."
+        )
     faults = []
     for i, attribute in enumerate(schema.attributes):
         outside = ~attribute.valid(codes[:, i])
@@ -154,7 +253,7 @@ def check_domain(codes: Codes, schema: Schema) -> None:
             row = int(np.argmax(outside))
             faults.append(
                 f"{attribute.name} ({outside.sum():,} of {len(codes):,} rows outside "
-                f"{attribute.domain_text()}; first: {codes[row, i]:g} in row {row + 1})"
+                f"{attribute.domain_text()}; first: {codes[row, i]:g} in {place(row)})"
             )
     if faults:
         raise TableError(
@@ -172,18 +271,24 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
         )
     column = plain(data[schema.target])
     if column.null_count:
-        raise TableError(f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows.")
+        raise TableError.of_row(
+            f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows; "
+            f"the first is {ROW}.",
+            _first(column.is_null()),
+        )
     if schema.regression:
         return numbers(column, schema.target)
     values = np.array([text_of(value) for value in column.to_pylist()])
     found, positions = np.unique(values, return_inverse=True)
-    strange = next((value for value in found if value not in schema.classes), None)
-    if strange is not None:
-        raise TableError(
-            f"target {schema.target!r} holds {str(strange)!r}, which is not one of its classes; "
-            f"{choose_from(str(strange), schema.classes)}"
+    places = _places(schema.classes)
+    order = np.array([places.get(str(value), places.get(str(value).strip(), -1)) for value in found])
+    if (order < 0).any():
+        strange = found[np.argmax(order < 0)]
+        raise TableError.of_row(
+            f"target {schema.target!r} holds {str(strange)!r} in {ROW}, which is not one of its classes; "
+            f"{choose_from(str(strange), schema.classes)}",
+            int(np.argmax(values == strange)),
         )
-    order = np.array([schema.classes.index(str(value)) for value in found])
     return order[positions].astype(np.float64)
 
 
@@ -200,27 +305,42 @@ def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.fill_null(column.cast(pa.string()), MISSING)
-    texts = pc.utf8_trim_whitespace(texts)
-    positions = pc.index_in(texts, value_set=pa.array(list(attribute.labels), pa.string()))
+    if not pa.types.is_string(column.type):
+        column = pc.dictionary_encode(column)
+        spelled = pa.array([_label_of(value, attribute.labels) for value in column.dictionary.to_pylist()], pa.string())
+        column = pa.DictionaryArray.from_arrays(column.indices, spelled).dictionary_decode()
+    texts = pc.fill_null(column, MISSING)
+    places = _places(attribute.labels)
+    known = pa.array(list(places), pa.string())
+    positions = pc.index_in(texts, value_set=known)
+    if positions.null_count:  # blanks around a cell mean nothing
+        positions = pc.coalesce(positions, pc.index_in(pc.utf8_trim_whitespace(texts), value_set=known))
     if positions.null_count:
-        unknown = pc.unique(texts.filter(positions.is_null()))
+        unknown = pc.unique(pc.utf8_trim_whitespace(texts.filter(positions.is_null())))
         first = unknown[0].as_py()
-        raise TableError(
+        raise TableError.of_row(
             f"column {attribute.name!r} has {positions.null_count:,} values that are none of its labels "
-            f"({len(unknown)} different; first: {first!r}); {choose_from(first, attribute.labels)}"
+            f"({len(unknown)} different; first: {first!r} in {ROW}); {choose_from(first, attribute.labels)}",
+            _first(positions.is_null()),
         )
-    codes: Codes = attribute.low + positions.to_numpy(zero_copy_only=False).astype(np.float64)
+    order = np.array(list(places.values()), dtype=np.float64)
+    codes: Codes = attribute.low + order[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
     return codes
 
 
-def _all_labels(column: Any, attribute: Attribute) -> bool:
-    """Whether a numeric category column spells its labels (labels '1', '2') and not codes (0, 1)."""
-    import pyarrow.compute as pc
+def _label_of(value: float, labels: Sequence[str]) -> str:
+    """The label that spells a number: 1, 1.0 and "1" are the same, whatever the reader made of the column."""
+    text = text_of(value)
+    if text in labels:
+        return text
+    return next((label for label in labels if _is_number(label) and float(label) == value), text)
 
-    if attribute.kind != "category":
-        return False
-    return all(text_of(v) in attribute.labels for v in pc.unique(column).to_pylist() if v is not None)
+
+def _places(labels: tuple[str, ...]) -> dict[str, int]:
+    """Where each label stands, as it is written and, unless that means another one, without the blanks around it."""
+    exact = {label: place for place, label in enumerate(labels)}
+    bare = Counter(label.strip() for label in labels)
+    return {label.strip(): place for label, place in exact.items() if bare[label.strip()] == 1} | exact
 
 
 def _is_number(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,16 +15,28 @@ from fairbits.domain.table import text_of
 from fairbits.domain.toml_attribute import attribute_of_section, table_of_attribute
 from fairbits.errors import SchemaError, choose_from
 
+#: A description of a thousand attributes with a hundred labels each is far smaller.
+_MAX_BYTES = 16 << 20
+
 
 def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
         raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
+    if file.stat().st_size > _MAX_BYTES:
+        raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: {error}.") from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: it is no text in UTF-8.") from None
+    except (ValueError, RecursionError) as error:  # the place and the kind of the fault, and nothing of the text
+        said = " ".join(str(error).split())
+        place = re.search(r"\(at [^()]*\)$", said)
+        what = "a number is too long" if "digits" in said else "it is nested too deeply"
+        raise SchemaError(
+            f"the subject file {str(file)!r} is not valid TOML: {said if place is not None else what}."
+        ) from None
 
 
 def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:
@@ -33,8 +46,16 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     attributes = tuple(attribute_of_section(name, fields) for name, fields in described.items())
     if not attributes:
         raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
-    named = tuple(text_of(value) for value in section.get("classes", ())) or tuple(classes)
+    stated = section.get("classes", [])
+    if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
+        raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
+    for key in ("target", "scores"):
+        if not isinstance(section.get(key, ""), str):
+            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    named = tuple(text_of(value) for value in stated) or tuple(classes)
     favourable = section.get("favourable")
+    if isinstance(favourable, list | Mapping):
+        raise SchemaError("[table] favourable is a list or a section; it must be one of the target's values.")
     return Schema(
         attributes,
         target=section.get("target"),
@@ -74,9 +95,9 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section that must be a table, empty where it is missing."""
-    section = document.get(name, {})
+    section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
-        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {section!r}.")
+        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")
     return section
 
 

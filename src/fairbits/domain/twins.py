@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -27,9 +28,8 @@ class Twins:
             )
         self.schema = schema
         self.columns = np.array(schema.protected_columns, dtype=np.int64)
-        domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
-        sizes = {schema.attributes[i].name: len(v) for i, v in zip(schema.protected_columns, domains, strict=True)}
-        m = int(np.prod([float(len(values)) for values in domains]))
+        sizes = {schema.attributes[i].name: schema.attributes[i].twin_count for i in schema.protected_columns}
+        m = math.prod(sizes.values())
         if m > most:
             widest = max(sizes, key=lambda name: sizes[name])
             parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
@@ -37,6 +37,7 @@ class Twins:
                 f"the protected attributes have {m:,} combinations ({parts}), more than {most:,}; "
                 f"coarsen {widest!r} with a larger step or ranges, or raise the limit (twins under [limits])."
             )
+        domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
         grid = np.meshgrid(*domains, indexing="ij")
         self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1)
 

@@ -7,6 +7,7 @@ from fairbits.engine.interventions import Effects, accuracies, study
 from fairbits.engine.lowering import plan_of
 from fairbits.engine.masked import masked
 from fairbits.engine.plan import Activation, Head, Plan
+from fairbits.engine.trees import TreePlan, tree_class_scores, tree_plan, tree_scores
 from fairbits.engine.vectors import vectors
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Head",
     "Partition",
     "Plan",
+    "TreePlan",
     "accuracies",
     "arranged",
     "classes",
@@ -30,5 +32,8 @@ __all__ = [
     "plan_of",
     "scores",
     "study",
+    "tree_class_scores",
+    "tree_plan",
+    "tree_scores",
     "vectors",
 ]

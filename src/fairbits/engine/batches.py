@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairbits.engine.crew import share, thread_count
 from fairbits.engine.plan import Plan
 from fairbits.engine.simd import PEOPLE
-from fairbits.errors import FairbitsError, ModelError, TableError
+from fairbits.errors import ROW, FairbitsError, ModelError, TableError
 
 CHUNK = 5e7
 """Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
@@ -70,21 +70,25 @@ def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> 
         _check_codes(plan, codes[row], row)
     for row in rows:
         if run(whole_tiles(writeable(codes[row : row + 1])), 1, row) >= 0:
-            raise ModelError(
-                f"the network must stay within float32, but it overflows for row {row}; "
-                f"check its weights and the scale of the codes."
+            raise ModelError.of_row(
+                f"the network must stay within float32, but it overflows for {ROW}; "
+                f"check its weights and the scale of the codes.",
+                row,
             )
-    raise FairbitsError(f"the kernel refused the tile at row {rows.start}, but every row of it looks fine.")
+    raise FairbitsError.of_row(f"the kernel refused the tile at {ROW}, but every row of it looks fine.", rows.start)
 
 
 def _check_codes(plan: Plan, codes: NDArray[np.float64], row: int) -> None:
     for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
         if not abs(codes[column] - shift) <= np.finfo(np.float32).max:
-            raise TableError(f"codes must be finite as float32, but row {row}, column {column} holds {codes[column]}.")
+            raise TableError.of_row(
+                f"codes must be finite as float32, but column {column + 1} of {ROW} holds {codes[column]}.", row
+            )
     for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
         code = codes[column]
         if not (low <= code < low + size and code == np.floor(code)):
-            raise TableError(
-                f"codes of column {column} must be whole numbers within {low}..{low + size - 1}, "
-                f"but row {row} holds {code}."
+            raise TableError.of_row(
+                f"codes of column {column + 1} must be whole numbers within {low}..{low + size - 1}, "
+                f"but {ROW} holds {code}.",
+                row,
             )

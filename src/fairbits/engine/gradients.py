@@ -12,7 +12,7 @@ from fairbits.engine.batches import run_batch, whole_tiles, writeable
 from fairbits.engine.foresight import Foresight
 from fairbits.engine.plan import Plan
 from fairbits.engine.program import round_up, scratch
-from fairbits.errors import OptionError, choose_from
+from fairbits.errors import ROW, OptionError, choose_from
 
 Slope = Literal["margin", "score"]
 Floats = NDArray[np.float32]
@@ -77,5 +77,5 @@ def _checked(plan: Plan, twins: ArrayLike, n: int) -> NDArray[np.int64]:
             f"twins must be {n} whole numbers, one per row of codes, but got shape {numbers.shape} of {numbers.dtype}."
         )
     for row in np.flatnonzero((numbers < 0) | (numbers >= plan.m))[:1]:
-        raise OptionError(f"twins must be within 0..{plan.m - 1}, but row {row} has {numbers[row]}.")
+        raise OptionError.of_row(f"twins must be within 0..{plan.m - 1}, but {ROW} has {numbers[row]}.", int(row))
     return numbers.astype(np.int64)

@@ -11,7 +11,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.report import measuring
-from fairbits.report.people import distance_words
+from fairbits.report.people import distance_words, row_words
 from fairbits.store import Run
 
 #: Rows and cases to choose from.
@@ -36,7 +36,7 @@ class Gallery:
             raise OptionError(f"row {number} is not in the table, which has rows 1 to {len(self._table)}.")
         codes = self._table.codes[number - 1]
         own = int(self._evaluator.twins.index_of(codes[None])[0])
-        return self._person(f"row {number:,} of the table", codes, real=True, own=own)
+        return self._person(row_words(self._table, number - 1), codes, real=True, own=own)
 
     def _rows(self) -> list[dict[str, Any]]:
         """As measured; where nothing was measured yet, the rows that the search came across."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 MOST_PORT = 65_535
+#: Connections at a time; a browser opens six.
+MOST_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
@@ -43,10 +45,15 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     """A server that says nothing but what went wrong."""
     try:
         import uvicorn
+
+        from fairbits.explore.connection import Connection
     except ImportError:
         raise MissingDependencyError("uvicorn", "explore", "the explorer") from None
     config = uvicorn.Config(
         app,
+        http=Connection,
+        limit_concurrency=MOST_CONNECTIONS,
+        use_colors=False,
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -3,7 +3,7 @@
 from fairbits.measure.bits import DEFAULT_EPSILON, Qid, bits_limit, qid
 from fairbits.measure.evaluate import Evaluator, Progress
 from fairbits.measure.holding import Held, hold
-from fairbits.measure.intervals import Estimate, bayes_factor, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bayes_factor, bounded_means, rate_bound, wilson
 from fairbits.measure.population import Measurement, Person, Stake, measure_table
 from fairbits.measure.subjects import default_epsilon, evaluator_of
 
@@ -19,6 +19,7 @@ __all__ = [
     "Stake",
     "bayes_factor",
     "bits_limit",
+    "bounded_means",
     "default_epsilon",
     "evaluator_of",
     "hold",

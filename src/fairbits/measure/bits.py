@@ -13,6 +13,8 @@ from fairbits.measure.partition import Members, assign, check_epsilon, check_par
 Floats = npt.NDArray[np.float64]
 
 DEFAULT_EPSILON = 0.025
+#: Rényi orders this close to 1 are Shannon's: the general formula divides by their distance.
+SHANNON = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +30,10 @@ class Qid:
     masses: Floats  # (n, largest k): share of twins in each class, 0 where a person has fewer classes
 
     def renyi(self, order: float) -> Floats:
-        """Bits of any Rényi order of the class masses: order 0 is Q∞, order 1 is Q1, others lie in between."""
+        """Bits of a Rényi order of the class masses: order 0 is Q∞, order 1 is Q1.
+
+        Orders between 0 and 1 lie in between; above 1 they are no larger than Q1, down to −log2 of the largest mass.
+        """
         return renyi(self.masses, order)
 
 
@@ -38,17 +43,42 @@ def qid(
     epsilon: float = DEFAULT_EPSILON,
     partition: str = "constrained",
     weights: npt.ArrayLike | None = None,
+    bounded: bool | None = None,
 ) -> Qid:
     """Classes and bits of an (n, m) array of scores: one row per person, one column per protected value.
 
-    ``weights`` are the population shares of the m protected values; by default all count the same.
+    Parameters
+    ----------
+    scores
+        Scores of n people under m protected values.
+    epsilon
+        Scores closer than this count as the same.
+    partition
+        "constrained", or "grid" as in the paper's artifact.
+    weights
+        Population shares of the m protected values; by default all count the same.
+    bounded
+        Whether scores are probabilities, so that on the grid a score of 1 opens no bin of its own. By default each
+        person's own scores say so: nobody's figures depend on other people.
 
+    Returns
+    -------
+    Qid
+        Arrays with one entry for each person.
+
+    Raises
+    ------
+    OptionError
+        For scores that are no numbers or of nobody, or options that make no sense.
+
+    Examples
+    --------
     >>> result = qid([[0.0, 0.3, 0.6, 0.9], [0.5, 0.5, 0.51, 0.5]])
     >>> result.k.tolist(), result.q_1.tolist()
     ([4, 1], [2.0, 0.0])
     """
     table = checked_scores(scores)
-    members = assign(table, check_epsilon(epsilon), check_partition(partition))
+    members = assign(table, check_epsilon(epsilon), check_partition(partition), bounded=bounded)
     masses = class_masses(members, checked_weights(weights, table.shape[1]))
     k = members.max(axis=1) + 1
     low, high = table.min(axis=1).astype(np.float64), table.max(axis=1).astype(np.float64)
@@ -65,18 +95,22 @@ def class_masses(members: Members, weights: Floats) -> Floats:
 
 
 def renyi(masses: Floats, order: float) -> Floats:
-    """Rényi entropy in bits along the last axis."""
+    """Rényi entropy in bits along the last axis (Rényi 1961)."""
     if not order >= 0:
         raise OptionError(f"the Rényi order is {order}; it must be 0 or larger (0 gives Q∞, 1 gives Q1).")
     if order == 0:
         return np.log2((masses > 0).sum(axis=-1))
+    largest = masses.max(axis=-1)
     if np.isinf(order):
-        return -np.log2(masses.max(axis=-1))
-    if order == 1:
+        bits = -np.log2(largest)
+    elif abs(order - 1) < SHANNON:
         logs = np.log2(masses, out=np.zeros_like(masses), where=masses > 0)
-        return np.maximum(-(masses * logs).sum(axis=-1), 0.0)
-    powers = np.power(masses, order, out=np.zeros_like(masses), where=masses > 0)
-    return np.log2(powers.sum(axis=-1)) / (1 - order)
+        bits = -(masses * logs).sum(axis=-1)
+    else:  # relative to the largest mass, so that no power underflows whatever the order
+        relative = masses / largest[..., None]
+        powers = np.power(relative, order, out=np.zeros_like(masses), where=masses > 0)
+        bits = (order * np.log2(largest) + np.log2(powers.sum(axis=-1))) / (1 - order)
+    return np.maximum(bits, 0.0) + 0.0  # rounding makes no bits negative, and 0 has no sign
 
 
 def bits_limit(m: int, epsilon: float, *, regression: bool = False) -> float:
@@ -94,14 +128,14 @@ def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
             raise OptionError(f"scores must be numbers, but got an array of {table.dtype}.") from None
     if table.ndim != 2 or 0 in table.shape:
         raise OptionError(
-            f"scores must be a table of people × protected values, but got shape {table.shape}; "
+            f"scores must be a table of people × protected values, at least one of each, but got shape {table.shape}; "
             f"for one person give [[…]]."
         )
     bad = ~np.isfinite(table)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise OptionError(
-            f"{bad.sum():,} scores are not finite (first: {table[row, column]} of person {row}); check the model."
+            f"{bad.sum():,} scores are not finite (first: {table[row, column]} in row {row + 1:,}); check the model."
         )
     return table
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Twins
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Plan, plan_of, scores
-from fairbits.errors import ModelError
+from fairbits.errors import ROW, ModelError
 from fairbits.models import Model, Network
 
 
@@ -38,9 +38,9 @@ class ClassScores:
             found = np.asarray(self._model.class_scores(inputs), dtype=np.float32)  # type: ignore[attr-defined]
             if not np.isfinite(found).all():
                 person = rows.start + int(np.argmax(~np.isfinite(found).all(axis=1))) // self._twins.m
-                raise ModelError(
-                    f"the model gave a probability that is not finite for the person in row {person + 1}; "
-                    f"check its inputs."
+                raise ModelError.of_row(
+                    f"the model gave a probability that is not finite for the person in {ROW}; check its inputs.",
+                    person,
                 )
             pieces.append(found.reshape(len(block), self._twins.m, -1))
         return np.concatenate(pieces)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Twins
+from fairbits.domain import Encoding, Schema, Twins, Unseen
 from fairbits.domain.attribute import Codes
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import (
@@ -20,6 +20,7 @@ from fairbits.engine import (
     Evaluation,
     Foresight,
     Plan,
+    TreePlan,
     arranged,
     contributions_of,
     contributions_through,
@@ -29,13 +30,16 @@ from fairbits.engine import (
     masked,
     plan_of,
     scores,
+    tree_class_scores,
+    tree_plan,
+    tree_scores,
     vectors,
 )
-from fairbits.errors import ModelError, OptionError
+from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, Model, Network, require
+from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, Model, Network, require
 
 Progress = Callable[[int, int], None]
 
@@ -83,6 +87,9 @@ class Evaluator:
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
+        self._trees: TreePlan | None = (
+            tree_plan(model, schema, self.encoding, self.twins) if isinstance(model, HasTrees) else None
+        )
         many = len(schema.classes) > 2  # with two classes, one probability says it all
         #: Whether the probabilities of all classes are compared, and not the favourable one's alone.
         self.by_vector = many and schema.scores == "vector"
@@ -116,13 +123,29 @@ class Evaluator:
         """The most bits that anyone can show here."""
         return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
 
+    @cached_property
+    def blind(self) -> bool:
+        """Whether no twin of anybody can score differently, by the way the model is made: exactly 0 bits.
+
+        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight.
+        """
+        columns = self.twins.columns
+        if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
+            return True
+        if not isinstance(self.model, Network):
+            return False
+        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
+        added = [first.contribution(i, self.twins.values[:, place]) for place, i in enumerate(columns)]
+        return all(bool((part == part[:1]).all()) for part in added)
+
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person, (n,) arrays."""
         if progress is None:
             return self._evaluate(codes)
         pieces = []
-        for start in range(0, len(codes), _CHUNK):
-            pieces.append(self._evaluate(codes[start : start + _CHUNK]))
+        for start in range(0, max(len(codes), 1), _CHUNK):
+            with rows_named(start):
+                pieces.append(self._evaluate(codes[start : start + _CHUNK]))
             progress(min(start + _CHUNK, len(codes)), len(codes))
         return Evaluation.concatenate(pieces)
 
@@ -130,6 +153,9 @@ class Evaluator:
         """Scores of every twin of every person, (n, m)."""
         if self._plan is not None:
             return scores(self._plan, codes, threads=self.threads)
+        if self._trees is not None:
+            found = tree_scores(self._trees, codes, threads=self.threads)
+            return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
         result = np.empty((len(codes), self.m), dtype=np.float32)
         for rows, block in self.twins.blocks(codes):
             flat = block.reshape(-1, block.shape[-1])
@@ -138,13 +164,20 @@ class Evaluator:
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
+        if self._trees is not None:
+            return tree_class_scores(self._trees, codes, threads=self.threads)
         assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
         return self._class_scores(codes)
 
     @property
     def native(self) -> bool:
         """Whether the compiled kernels do the work."""
-        return self._plan is not None
+        return self._plan is not None or self._trees is not None
+
+    @property
+    def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
+        """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
+        return {} if self._trees is None else self._trees.thresholds
 
     @property
     def has_gradients(self) -> bool:
@@ -185,10 +218,19 @@ class Evaluator:
         """The kernels for rows as they are, without twins."""
         return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
 
+    @cached_property
+    def _lone_trees(self) -> TreePlan | None:
+        """The tree kernels for rows as they are, without twins."""
+        if self._trees is None or not isinstance(self.model, HasTrees):
+            return None
+        return tree_plan(self.model, self.schema, self.encoding, None)
+
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person, (n,)."""
         if self._lone_plan is not None:
             return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        if self._lone_trees is not None:
+            return tree_scores(self._lone_trees, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         result = np.empty(len(codes), dtype=np.float32)
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))
@@ -196,7 +238,11 @@ class Evaluator:
             result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
         bad = np.flatnonzero(~np.isfinite(result))
         if len(bad):
-            raise ModelError(f"the model gave {len(bad):,} scores that are not finite; check its inputs.")
+            raise ModelError.of_row(
+                f"the model gave {len(bad):,} scores that are not finite (first: for the person in {ROW}); "
+                f"check its inputs.",
+                int(bad[0]),
+            )
         return result
 
     @property
@@ -236,8 +282,11 @@ class Evaluator:
     def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
         people = max(1, _SCORES // (self.m * width))
-        starts = range(0, max(len(codes), 1), people)
-        return Evaluation.concatenate([figures(codes[start : start + people]) for start in starts])
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(figures(codes[start : start + people]))
+        return Evaluation.concatenate(pieces)
 
     def _vector_figures(self, codes: Codes) -> Evaluation:
         return vectors(
@@ -260,7 +309,7 @@ class Evaluator:
             threads=self.threads,
         )
         if self._class_scores is not None:  # three or more classes: the most likely one is the decision
-            table = self._class_scores(codes)
+            table = self.class_scores(codes)
             chosen = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
             favourable = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
             found = replace(found, favourable=favourable)
@@ -274,9 +323,10 @@ class Evaluator:
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
             person = rows.start + int(np.argmax(bad)) // self.m
-            raise ModelError(
+            raise ModelError.of_row(
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
-                f"row {person + 1}); {remedy}."
+                f"{ROW}); {remedy}.",
+                person,
             )
         return table if self.schema.regression else np.clip(table, 0, 1)
 

@@ -1,4 +1,4 @@
-"""How sure a figure is: intervals for rates and means, and what finding nothing is worth."""
+"""How sure a figure is: intervals for rates and means, and what finding nobody is worth."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from fairbits.errors import OptionError
 
 #: Resamples of a bootstrap: enough for two digits of a 95 % interval.
 RESAMPLES = 1000
+#: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
+FEW_HITS, FEW_TRIALS = (2, 3), 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,94 @@ class Estimate:
 
 
 def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
-    """A rate with Wilson's score interval (Wilson 1927), which behaves at 0 and at 1 as well."""
+    """A rate with Wilson's score interval (Wilson 1927), mended where events are rare.
+
+    With one to three hits (or misses) Wilson's inner end is too tight: it holds 84 % of the time instead of 95 %.
+    There the Poisson quantile takes its place (Brown, Cai, DasGupta 2001, "modified Wilson").
+
+    Parameters
+    ----------
+    hits, trials
+        How many of how many.
+    level
+        The share of samples whose interval should hold the true rate.
+
+    Returns
+    -------
+    Estimate
+        Never below 0 nor above 1.
+
+    Raises
+    ------
+    OptionError
+        For counts that cannot be.
+    """
     if not 0 <= hits <= trials or trials < 1:
         raise OptionError(f"0 <= hits <= trials and trials >= 1 must hold, but got {hits} of {trials}.")
     z = float(special.ndtri(0.5 + level / 2))
     rate = hits / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
-    return Estimate(rate, float(min(rate, centre - half)), float(max(rate, centre + half)))
+    low, high = centre - half, centre + half
+    few = FEW_HITS[trials > FEW_TRIALS]
+    if 1 <= hits <= few:
+        low = special.gammaincinv(hits, 1 - level) / trials
+    if 1 <= trials - hits <= few:
+        high = 1 - special.gammaincinv(trials - hits, 1 - level) / trials
+    return Estimate(rate, float(np.clip(low, 0.0, rate)), float(np.clip(high, rate, 1.0)))
+
+
+def bounded_means(
+    columns: npt.NDArray[np.floating],
+    rng: np.random.Generator,
+    *,
+    lows: npt.ArrayLike,
+    highs: npt.ArrayLike,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> list[Estimate]:
+    """Means of the columns of an (n, c) array whose values are known to lie between ``lows`` and ``highs``.
+
+    A Bayesian bootstrap (Rubin 1981: people get exponential weights) in which one more person stands at the end of
+    the range: at the top for the upper end of the interval, at the bottom for the lower one (Gaffke 2005;
+    Learned-Miller and Thomas 2019). Such an interval never leaves the range, and it holds for rare cases too, where a
+    plain bootstrap of people who are all alike has no width at all. For values of 0 and 1 it is Clopper and Pearson's.
+
+    Parameters
+    ----------
+    columns
+        A row for each person; every column is resampled with the same weights.
+    rng
+        Where the weights come from.
+    lows, highs
+        The range of each column.
+    level
+        The share of samples whose interval should hold the true mean.
+    resamples
+        How often weights are drawn.
+
+    Returns
+    -------
+    list of Estimate
+        One for each column.
+    """
+    values = np.asarray(columns, dtype=np.float64)
+    if values.ndim != 2 or len(values) == 0:
+        raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
+    kinds, counts = np.unique(values, axis=0, return_counts=True)  # people alike share one weight
+    bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
+    drawn = np.empty((2, resamples, values.shape[1]))
+    for i in range(resamples):
+        weights = rng.standard_gamma(counts)
+        total, one_more = weights.sum(), rng.standard_exponential()
+        summed = weights @ kinds
+        drawn[0, i] = (summed + one_more * bottom) / (total + one_more)
+        drawn[1, i] = (summed + one_more * top) / (total + one_more)
+    outside = 0.5 - level / 2
+    centre = values.mean(axis=0)
+    lower = np.clip(np.quantile(drawn[0], outside, axis=0), bottom, centre)
+    upper = np.clip(np.quantile(drawn[1], 1 - outside, axis=0), centre, top)
+    return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lower, upper, strict=True)]
 
 
 def bootstrap_means(
@@ -39,10 +121,13 @@ def bootstrap_means(
 ) -> list[Estimate]:
     """Means of the columns of an (n, c) array, each with a percentile bootstrap interval (Efron 1979).
 
-    People are drawn, not figures: every column is resampled with the same people.
+    For values without a known range, and samples of a few dozen or more. People are drawn, not figures: every column is
+    resampled with the same people.
     """
     values = np.asarray(columns, dtype=np.float64)
     n = len(values)
+    if n == 0:
+        raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
     means = np.empty((resamples, values.shape[1]))
     for i in range(resamples):
         drawn = np.bincount(rng.integers(0, n, n, dtype=np.int32), minlength=n)
@@ -52,26 +137,50 @@ def bootstrap_means(
     return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
 
 
-def rate_bound(examined: int, found: int = 0, *, credibility: float = 0.95) -> float:
-    """After ``found`` such people among ``examined``, the rate of such people is below this at this credibility.
+def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> float:
+    """After ``found`` such people among ``examined``, the rate of such people is at most this, with this confidence.
 
-    Jeffreys' prior Beta(½, ½): the bound is the quantile of the posterior Beta(½ + found, ½ + examined − found).
+    The upper end of Clopper and Pearson's one-sided interval (1934): the quantile of Beta(found + 1, examined − found).
+    It holds for a property stated in advance, whatever the true rate. With ``found`` = 0 it also holds for "exceeds
+    the largest value among those examined", although that value is taken from the same people: what lies above the
+    largest of N draws has the distribution Beta(1, N), or less where values are tied (Wilks 1941).
 
+    Parameters
+    ----------
+    examined
+        People looked at, drawn like those that the statement is about.
+    found
+        How many of them have the property.
+    confidence
+        The share of samples in which the statement is true.
+
+    Returns
+    -------
+    float
+        The largest rate that is compatible with what was seen.
+
+    Raises
+    ------
+    OptionError
+        For counts that cannot be, or a confidence outside 0 to 1.
+
+    Examples
+    --------
     >>> round(rate_bound(1000), 5)
-    0.00192
+    0.00299
     """
     if not 0 <= found <= examined or examined < 1:
         raise OptionError(f"0 <= found <= examined and examined >= 1 must hold, but got {found} of {examined}.")
-    if not 0 < credibility < 1:
-        raise OptionError(f"credibility is {credibility}; it must lie between 0 and 1, e.g. 0.95.")
-    return float(special.betaincinv(0.5 + found, 0.5 + examined - found, credibility))
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence is {confidence}; it must lie between 0 and 1, e.g. 0.95.")
+    return 1.0 if found == examined else float(special.betaincinv(found + 1, examined - found, confidence))
 
 
 def bayes_factor(examined: int, found: int, rate: float) -> float:
     """How strongly the examined people speak for a true rate below ``rate`` rather than above it.
 
     Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is
-    called decisive (Jeffreys 1961).
+    called decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
     """
     if not 0 < rate < 1:
         raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")

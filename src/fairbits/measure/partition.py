@@ -30,9 +30,11 @@ def check_epsilon(epsilon: float) -> float:
     return float(epsilon)
 
 
-def assign(scores: npt.NDArray[np.floating], epsilon: float, partition: Partition) -> Members:
+def assign(
+    scores: npt.NDArray[np.floating], epsilon: float, partition: Partition, *, bounded: bool | None = None
+) -> Members:
     """The class of every score, (n, m), counted from 0 at each person's lowest score."""
-    return constrained(scores, epsilon) if partition == "constrained" else grid(scores, epsilon)
+    return constrained(scores, epsilon) if partition == "constrained" else grid(scores, epsilon, bounded=bounded)
 
 
 def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
@@ -55,9 +57,9 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     return _unsort(sorted_members, order)
 
 
-def grid(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
+def grid(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | None = None) -> Members:
     """Fixed bins of width ε, as the paper's public artifact has them (so 0.0249 and 0.0251 fall apart)."""
-    bins = grid_bins(scores, epsilon)
+    bins = grid_bins(scores, epsilon, bounded=bounded)
     order = np.argsort(bins, axis=1, kind="stable")
     ranked = np.take_along_axis(bins, order, axis=1)
     new = np.zeros(bins.shape, dtype=np.int64)
@@ -65,11 +67,14 @@ def grid(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     return _unsort(np.cumsum(new, axis=1), order)
 
 
-def grid_bins(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
-    """The bin of each score. A probability of exactly 1 belongs to the last bin below it, not to one of its own."""
+def grid_bins(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | None = None) -> Members:
+    """The bin of each score. A probability of exactly 1 belongs to the last bin below it, not to one of its own.
+
+    ``bounded`` says that scores are probabilities. None: each person's own scores say so, where all lie in 0 to 1.
+    """
     bins = np.floor(scores / scores.dtype.type(epsilon)).astype(np.int64)
-    probabilities = scores.size > 0 and scores.min() >= 0 and scores.max() <= 1
-    return np.minimum(bins, most_classes(epsilon) - 1) if probabilities else bins
+    probabilities = (scores.min(axis=1) >= 0) & (scores.max(axis=1) <= 1) if bounded is None else np.array([bounded])
+    return np.where(probabilities[:, None], np.minimum(bins, most_classes(epsilon) - 1), bins)
 
 
 def most_classes(epsilon: float) -> int:

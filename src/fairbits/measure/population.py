@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from fairbits.domain import Schema, Table
 from fairbits.engine import Evaluation
-from fairbits.errors import TableError
+from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluate import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bootstrap_means, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
 
-CREDIBILITY = 0.95
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
     """One person of the table, with names and labels."""
 
-    row: int
+    row: int  # position in the table measured, counted from 0; ``table.place(row)`` is what people call it
     rows: int  # how many rows of the table are this person, whatever their protected values
     k: int
     q_inf: float
@@ -93,11 +93,11 @@ class Measurement:
         return {int(k): int(counts[k]) for k in np.flatnonzero(counts)}
 
     def bound(self) -> dict[str, float]:
-        """Nobody examined exceeds these bits; how rare such people are among people like these, at a credibility."""
+        """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(len(self), credibility=CREDIBILITY),
-            "credibility": CREDIBILITY,
+            "rate": rate_bound(len(self), confidence=CONFIDENCE),
+            "confidence": CONFIDENCE,
         }
 
     def summary(self) -> dict[str, Any]:
@@ -111,6 +111,7 @@ class Measurement:
             "protected": list(self.schema.protected),
             "rules": [rule.text for rule in self.schema.rules],
             "twins_removed": self.twins_removed,
+            "blind": self.evaluator.blind,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
@@ -179,9 +180,11 @@ def measure_table(
     """Evaluate everybody in the table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
-    evaluation = evaluator.evaluate(table.codes, progress=progress)
+    with rows_named(place=table.place):
+        evaluation = evaluator.evaluate(table.codes, progress=progress)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
-    k_mean, q_inf_mean, q_1_mean = bootstrap_means(columns, rng)
+    limit = evaluator.bits_limit
+    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
     n = len(evaluation.k)
     flips = None
     if not evaluator.schema.regression:

@@ -14,9 +14,11 @@ from fairbits.models.protocols import (
     HasGradients,
     HasInterventions,
     HasLayerGradients,
+    HasTrees,
     Model,
     require,
 )
+from fairbits.models.trees import TreeModel
 
 __all__ = [
     "Activation",
@@ -27,10 +29,12 @@ __all__ = [
     "HasGradients",
     "HasInterventions",
     "HasLayerGradients",
+    "HasTrees",
     "Loaded",
     "Model",
     "ModelOptions",
     "Network",
+    "TreeModel",
     "ending_of",
     "fit_to_schema",
     "load_model",

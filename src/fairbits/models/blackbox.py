@@ -53,7 +53,7 @@ class BlackBox:
             return self._ask(rows)
         except FairbitsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
 
 

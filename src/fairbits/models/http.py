@@ -2,18 +2,27 @@
 
 The contract: POST {"rows": [{"age": 3, "job": "Tech"}, …]} is answered with 200 and {"scores": [0.12, …]}, one number
 per row: the probability of the favourable class, or the predicted value. Labels go out as text, numbers as numbers, a
-missing value as null. 429 and 5xx answers, refused connections and time-outs are tried again, after a pause that
-doubles (or as long as Retry-After says). Redirects are not followed: they could carry the credentials elsewhere.
+missing value as null. 429 and 5xx answers, refused and broken connections are tried again, after a pause that doubles
+(or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once more. Redirects are not followed: they
+could carry the credentials elsewhere.
+
+A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
+however slowly they come. An answer is read piece by piece and given up once it is longer than scores can be, packed or
+unpacked. What it says must be JSON of exactly that shape.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
-import os
 import threading
 import time
+import zlib
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import numpy as np
@@ -23,14 +32,20 @@ from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.blackbox import reason
+from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.protocols import Array
+from fairbits.text import shortened
 
 #: Rows in one request, unless ``batch`` says otherwise: JSON of about 100 kB.
 _ROWS = 512
-#: No pause between two tries is longer.
-_LONGEST = 30.0
+#: Seconds: no pause between two tries is longer, and a service that asks for more is given up.
+LONGEST_PAUSE = 30.0
+#: An answer may have so many bytes, and so many more for each row: a score has about twenty.
+BYTES, BYTES_PER_ROW = 65_536, 1_024
+#: How often in a row a service may keep silent until the time-out before it is given up.
+_SILENCES = 2
 
 
 def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -40,7 +55,7 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    return Loaded(Endpoint(url, decoder, options), decoder.encoding)
+    return Loaded(Endpoint(url, decoder, options), decoder.encoding, notes=secret_note(url, options))
 
 
 class Endpoint:
@@ -49,9 +64,10 @@ class Endpoint:
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
         try:
             import httpx
-        except ImportError:
-            raise MissingDependencyError("httpx", "http", "asking an endpoint") from None
-        self._httpx = httpx
+            import tenacity
+        except ImportError as error:
+            raise MissingDependencyError(error.name or "httpx", "http", "asking an endpoint") from None
+        self._httpx, self._tenacity = httpx, tenacity
         self.url = url
         self._decoder = decoder
         self._options = options
@@ -59,11 +75,15 @@ class Endpoint:
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._pace = _Pace(options.rate)
         limits = httpx.Limits(max_connections=options.concurrency)
+        # Unpacking is counted here, byte by byte; httpx would unpack a whole piece, whatever becomes of it.
+        headers = {"Accept-Encoding": "identity"} | _headers(url, options)
         try:
-            self._client = httpx.Client(timeout=options.timeout, headers=_headers(options), limits=limits)
             httpx.URL(url)
+            self._client = httpx.AsyncClient(timeout=options.timeout, headers=headers, limits=limits)
         except (httpx.InvalidURL, ValueError, TypeError, UnicodeError) as error:
             raise ModelError(f"the endpoint {url!r} cannot be asked: {reason(error)}") from None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = threading.Lock()
 
     @property
     def inputs(self) -> int:
@@ -87,64 +107,134 @@ class Endpoint:
 
     def close(self) -> None:
         """Let the connections go."""
-        self._client.close()
+        with self._opening:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._client.aclose(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
 
     def _ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
         pieces = [rows[start : start + self._rows] for start in range(0, len(rows), self._rows)]
         if not pieces:
             return np.empty(0)
-        with ThreadPoolExecutor(self._options.concurrency) as pool:
-            futures = [pool.submit(self._ask, piece) for piece in pieces]
-            try:
-                return np.concatenate([future.result() for future in futures])
-            except BaseException:
-                for future in futures:
-                    future.cancel()
-                raise
-
-    def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        body = {"rows": self._decoder.records(rows)}
-        trouble, pause = "", self._options.wait
-        for attempt in range(self._options.retries + 1):
-            if attempt:
-                time.sleep(min(pause, _LONGEST))
-                pause *= 2
-            self._pace.wait()
-            try:
-                answer = self._client.post(self.url, json=body)
-            except self._httpx.TimeoutException:
-                trouble = f"it did not answer within {self._options.timeout:g} s"
-                continue
-            except self._httpx.TransportError as error:
-                trouble = reason(error).rstrip(".")
-                continue
-            if answer.status_code == 429 or answer.status_code >= 500:
-                trouble = f"it answered with status {answer.status_code}"
-                pause = max(pause, _seconds(answer.headers.get("retry-after")))
-                continue
-            return self._read(answer, len(rows))
-        tries = self._options.retries + 1
-        often = "at the first try" if tries == 1 else f"in {tries} tries"
-        raise ModelError(
-            f"the endpoint {self.url!r} gave no scores {often}; at last {trouble}: check the address, or raise timeout "
-            f"and retries under [model]."
-        )
-
-    def _read(self, answer: Any, rows: int) -> npt.NDArray[np.float64]:
-        if answer.status_code != 200:
-            hint = "; check authorization_env" if answer.status_code in (401, 403) else ""
-            raise ModelError(f"the endpoint {self.url!r} answered with status {answer.status_code}{hint}.")
+        asked = asyncio.run_coroutine_threadsafe(self._ask_pieces(pieces), self._running())
         try:
-            scores = answer.json()["scores"]
-            table = np.array([float(score) for score in scores])
-        except (ValueError, TypeError, KeyError, RecursionError):
-            start = answer.text[:60] + ("…" if len(answer.text) > 60 else "")
+            return np.concatenate(asked.result())
+        except BaseException:
+            asked.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        """The loop that talks to the service, in a thread of its own: whoever calls may have a loop already.
+
+        A daemon: a program that forgets to close its endpoint can still end.
+        """
+        with self._opening:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_run, args=(self._loop,), name="fairbits-endpoint", daemon=True).start()
+            return self._loop
+
+    async def _ask_pieces(self, pieces: list[Codes]) -> list[npt.NDArray[np.float64]]:
+        """Several requests at a time; the first that fails ends the others."""
+        found: list[npt.NDArray[np.float64]] = [np.empty(0)] * len(pieces)
+        waiting = iter(enumerate(pieces))
+
+        async def work() -> None:
+            for place, piece in waiting:
+                found[place] = await self._ask(piece)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._options.concurrency, len(pieces))):
+                    group.create_task(work())
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return found
+
+    async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
+        again, most = self._tenacity, self._options.retries + 1
+        body = json.dumps({"rows": self._decoder.records(rows)}, allow_nan=False).encode()
+        silent = _Silence()
+        tries = again.AsyncRetrying(
+            retry=again.retry_if_exception_type(_TryAgainError),
+            stop=again.stop_any(again.stop_after_attempt(most), silent.too_often),
+            wait=_pause_after(self._options.wait),
+            reraise=True,
+        )
+        try:
+            return await tries(self._ask_once, body, len(rows))
+        except _TryAgainError as error:
+            count = tries.statistics["attempt_number"]
+            often = "at the first try" if count == 1 else f"in {count} tries"
+            raise ModelError(
+                f"the endpoint {self.url!r} gave no scores {often}; at last {error.trouble}: check the address, or "
+                f"raise timeout and retries under [model]."
+            ) from None
+
+    async def _ask_once(self, body: bytes, rows: int) -> npt.NDArray[np.float64]:
+        await self._pace.wait()
+        seconds, limit = self._options.timeout, BYTES + BYTES_PER_ROW * rows
+        answering = False
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(
+                    "POST", self.url, content=body, headers={"Content-Type": "application/json"}
+                ) as answer,
+            ):
+                answering = True
+                self._check_status(answer)
+                content = await _content(answer, limit)
+        except (TimeoutError, self._httpx.TimeoutException):
+            if answering:  # it is there, and slow: trying again would take as long
+                raise ModelError(
+                    f"the endpoint {self.url!r} had not finished its answer after {seconds:g} s; raise timeout under "
+                    f"[model], or ask about fewer rows at a time (batch)."
+                ) from None
+            raise _TryAgainError(f"it did not answer within {seconds:g} s", silent=True) from None
+        except self._httpx.TransportError as error:
+            raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
+        except self._httpx.HTTPError as error:
+            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
+        except _BadAnswerError as error:
+            raise ModelError(f"the endpoint {self.url!r} {error}") from None
+        return self._read(content, rows)
+
+    def _check_status(self, answer: Any) -> None:
+        status = answer.status_code
+        if status == 429 or status >= 500:
+            pause = _seconds(answer.headers.get("retry-after"))
+            if pause > LONGEST_PAUSE:
+                raise _BadAnswerError(
+                    f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
+                    f"{LONGEST_PAUSE:g} s that are waited; try again later."
+                )
+            raise _TryAgainError(f"it answered with status {status}", pause=pause)
+        if 300 <= status < 400:
+            place = shortened(answer.headers.get("location", "nowhere"), 100)
+            raise _BadAnswerError(
+                f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
+                f"itself."
+            )
+        if status != 200:
+            hint = "; check --credential" if status in (401, 403) else ""
+            raise _BadAnswerError(f"answered with status {status}{hint}.")
+
+    def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
+        try:
+            scores = _scores(content)
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+            start = shortened(content[:240].decode("utf-8", "replace"), 60)
             raise ModelError(
                 f'the endpoint {self.url!r} answered {start!r}, where {{"scores": [number, …]}} was expected.'
             ) from None
-        if len(table) != rows:
-            raise ModelError(f"the endpoint {self.url!r} was asked about {rows} rows and answered {len(table)} scores.")
-        if not np.isfinite(table).all():
+        if len(scores) != rows:
+            raise ModelError(
+                f"the endpoint {self.url!r} was asked about {rows} rows and answered {len(scores)} scores."
+            )
+        table = np.array(scores, dtype=np.float64)
+        if not (np.abs(table) <= np.finfo(np.float32).max).all():
             raise ModelError(f"the endpoint {self.url!r} answered scores that are not finite.")
         return table
 
@@ -154,41 +244,144 @@ class Endpoint:
             self._remembered.popitem(last=False)
 
 
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+class _TryAgainError(Exception):
+    """A trouble that may pass: what it was, and how long the service asks to wait."""
+
+    def __init__(self, trouble: str, *, pause: float = 0.0, silent: bool = False):
+        super().__init__(trouble)
+        self.trouble, self.pause, self.silent = trouble, pause, silent
+
+
+class _BadAnswerError(Exception):
+    """An answer that no further try will mend."""
+
+
+class _Silence:
+    """Counts the tries in a row that nothing answered."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def too_often(self, state: Any) -> bool:
+        error = state.outcome.exception()
+        self._count = self._count + 1 if getattr(error, "silent", False) else 0
+        return self._count >= _SILENCES
+
+
+def _pause_after(first: float) -> Callable[[Any], float]:
+    """Pauses that double, or as long as the service says."""
+
+    def pause(state: Any) -> float:
+        asked = getattr(state.outcome.exception(), "pause", 0.0)
+        return min(max(first * 2.0 ** min(state.attempt_number - 1, 30), asked), LONGEST_PAUSE)
+
+    return pause
+
+
+async def _content(answer: Any, limit: int) -> bytes:
+    """The body, unpacked, and never more of it than the limit."""
+    coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
+    if coding not in _UNPACKERS:
+        raise _BadAnswerError(
+            f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
+        )
+    unpack = _UNPACKERS[coding](limit)
+    packed, found = 0, bytearray()
+    async for piece in answer.aiter_raw():
+        packed += len(piece)
+        found += unpack(piece)
+        if packed > limit or len(found) > limit:
+            raise _BadAnswerError(
+                f"answered more than {limit:,} bytes{' unpacked' if packed <= limit else ''}, far more than the scores "
+                f"take; see what it sends."
+            )
+    return bytes(found)
+
+
+def _plain(_limit: int) -> Callable[[bytes], bytes]:
+    return lambda piece: piece
+
+
+def _inflate(limit: int, *, kind: int) -> Callable[[bytes], bytes]:
+    unpacker = zlib.decompressobj(kind)
+
+    def unpack(piece: bytes) -> bytes:
+        try:
+            return unpacker.decompress(piece, limit + 1)
+        except zlib.error as error:
+            raise _BadAnswerError(f"answered packed bytes that cannot be unpacked ({error}).") from None
+
+    return unpack
+
+
+_UNPACKERS: dict[str, Callable[[int], Callable[[bytes], bytes]]] = {
+    "identity": _plain,
+    "gzip": lambda limit: _inflate(limit, kind=16 + zlib.MAX_WBITS),
+    "x-gzip": lambda limit: _inflate(limit, kind=16 + zlib.MAX_WBITS),
+    "deflate": lambda limit: _inflate(limit, kind=zlib.MAX_WBITS),
+}
+
+
+def _scores(content: bytes) -> list[float]:
+    """The list under "scores"; a ValueError where there is none, or where anything but numbers is in it."""
+    document = json.loads(content, object_pairs_hook=_named_once)
+    scores = document["scores"] if isinstance(document, dict) else None
+    if not isinstance(scores, list):
+        raise ValueError("no list")
+    if any(type(score) not in (int, float) for score in scores):  # True is an int to Python, and no score
+        raise ValueError("no number")
+    return [float(score) for score in scores]
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
 class _Pace:
     """Lets so many through per second."""
 
     def __init__(self, rate: float | None):
         self._gap = 0.0 if rate is None else 1 / rate
         self._next = 0.0
-        self._lock = threading.Lock()
 
-    def wait(self) -> None:
-        with self._lock:
-            now = time.monotonic()
-            mine = max(now, self._next)
-            self._next = mine + self._gap
-        time.sleep(max(0.0, mine - now))
+    async def wait(self) -> None:
+        now = time.monotonic()
+        mine = max(now, self._next)
+        self._next = mine + self._gap
+        await asyncio.sleep(max(0.0, mine - now))
 
 
-def _headers(options: ModelOptions) -> dict[str, str]:
+def _headers(url: str, options: ModelOptions) -> dict[str, str]:
     headers = dict(options.headers)
     for name in headers:
         if name.lower() == "authorization":
             raise OptionError(
-                "a secret does not belong in a file: put it in an environment variable, and that in authorization_env."
+                "a secret does not belong in a file: put it in an environment variable, and grant it with --credential."
             )
-    if options.authorization_env is not None:
-        secret = os.environ.get(options.authorization_env)
-        if not secret:
-            raise OptionError(
-                f"the environment variable {options.authorization_env!r} is empty; set it to the Authorization header."
-            )
-        headers["Authorization"] = secret
+    secret = secret_for(url, options)
+    if secret is not None:
+        headers[options.credential_header] = secret
     return headers
 
 
 def _seconds(text: str | None) -> float:
+    """What Retry-After says: seconds, or a date."""
+    said = (text or "").strip()
+    if said.isascii() and said.isdigit():
+        return float(said[:12])
     try:
-        return max(0.0, float(text or 0))
-    except ValueError:
+        until = parsedate_to_datetime(said)
+    except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
+    until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

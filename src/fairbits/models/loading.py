@@ -8,8 +8,10 @@ from typing import Any
 from zipfile import is_zipfile
 
 from fairbits.domain import Encoding, Schema
+from fairbits.domain.reading import is_there
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.callables import is_reference, named_model
+from fairbits.models.callables import check_reference, is_reference, named_model
+from fairbits.models.limits import check_archive, check_file
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
@@ -50,9 +52,13 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 
         return from_url(text, schema, options)
     file = Path(source)
-    if isinstance(source, str) and is_reference(text) and not file.exists():
-        return adapt(named_model(text), schema, options)
-    return _reader(_checked(file))(file, schema, options)
+    if isinstance(source, str) and is_reference(text) and not is_there(file):
+        from fairbits.models.trial import tried
+
+        check_reference(text, trust_code=options.trust_code)
+        options = tried(text, schema, options, needs=("pandas",))
+        return adapt(named_model(text, trust_code=options.trust_code), schema, options)
+    return _reader(_checked(file, options))(file, schema, options)
 
 
 def is_url(text: str) -> bool:
@@ -106,8 +112,8 @@ def save_network(network: Network, path: str | Path) -> None:
         raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
 
 
-def _checked(file: Path) -> Path:
-    if not file.exists():
+def _checked(file: Path, options: ModelOptions) -> Path:
+    if not is_there(file):
         raise ModelError(f"the model {str(file)!r} does not exist; check the path.")
     if file.is_dir():
         raise ModelError(f"the model {str(file)!r} is a folder; name the file in it.")
@@ -120,6 +126,9 @@ def _checked(file: Path) -> Path:
             f"the model {str(file)!r} is not a readable {suffix} file: it should be a zip archive, and is damaged or "
             f"something else; export it again."
         )
+    check_file(file, options.max_model_bytes)
+    if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_zipfile(file)):
+        check_archive(file, options.max_model_bytes)
     return file
 
 
@@ -137,7 +146,7 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
     from fairbits.models.loaded import read_output
     from fairbits.models.npz import read_npz
 
-    network = read_npz(file)
+    network = read_npz(file, max_model_bytes=options.max_model_bytes)
     return Loaded(
         read_output(network if options.favourable is None else network.with_favourable(options.favourable), options)
     )
@@ -150,14 +159,20 @@ def _onnx(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import read_skops
+    from fairbits.models.pickles import plain_skops, read_skops, refuse_untrusted
 
+    if not options.trust_pickle:
+        refuse_untrusted(file, options.max_model_bytes)
+    if not plain_skops(file):
+        options = _tried(file, schema, options, "skops.io", "sklearn.ensemble", "pandas")
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     from fairbits.models.pickles import read_pickle
 
+    if options.trust_pickle:
+        options = _tried(file, schema, options, "joblib", "pandas")
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
@@ -174,9 +189,26 @@ def _weights(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded
 
 
 def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.keras import from_keras, read_keras
+    from fairbits.models.keras import from_keras, import_keras, read_keras
+    from fairbits.models.keras_config import check_keras
 
+    if not check_keras(file, options):
+        import_keras("reading .keras files")  # chooses the backend, which the child takes over
+        options = _tried(file, schema, options, "keras")
     return from_keras(read_keras(file), schema, options)
+
+
+def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.trees import read_booster
+
+    return read_booster(file, schema, options)
+
+
+def _tried(file: Path, schema: Schema | None, options: ModelOptions, *needs: str) -> ModelOptions:
+    """The options for a model that has been loaded and called in a child process first."""
+    from fairbits.models.trial import tried
+
+    return tried(file, schema, options, needs=needs)
 
 
 def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -195,4 +227,8 @@ _READERS: dict[str, Reader] = {
     ".pt": _weights,
     ".pth": _weights,
     ".keras": _keras,
+    ".txt": _booster,
+    ".json": _booster,
+    ".ubj": _booster,
+    ".cbm": _booster,
 }

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.limits import MAX_MODEL_BYTES
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.blackbox import reason
+from fairbits.models.limits import check_archive, check_arrays
 from fairbits.models.network import Network
 
 
-def read_npz(path: str | Path) -> Network:
-    """A network from a .npz file (never runs code from it)."""
+def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Network:
+    """A network from a .npz file: never runs code from it, and unpacks no more than is allowed."""
+    path = Path(path)
+    if not is_zipfile(path):
+        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
+    _check_kinds(path, check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes))
     try:
         # Opened here and not by NumPy, which would leave a damaged file open.
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -36,6 +43,17 @@ def read_npz(path: str | Path) -> Network:
         return _network(arrays, layers)
     except (ValueError, TypeError) as error:  # arrays of the wrong kind or shape
         raise ModelError(f"the network {str(path)!r} holds arrays that make no network: {reason(error)}") from None
+
+
+def _check_kinds(path: Path, kinds: dict[str, np.dtype[Any]]) -> None:
+    """Weights are real numbers: complex ones, dates, records and texts would be bent into some."""
+    for name, kind in kinds.items():
+        weights = name[:1] in "Wb" and name[1:].isascii() and name[1:].isdigit()
+        if (weights or name in {"alphas", "favourable"}) and kind.kind not in "fiub":
+            raise ModelError(
+                f"the network {str(path)!r} has {name} of type {kind}, where real numbers are needed; save it again "
+                f"as float32."
+            )
 
 
 def _network(arrays: dict[str, npt.NDArray[Any]], layers: int) -> Network:

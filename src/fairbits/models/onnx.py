@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Schema
+from fairbits.domain.limits import MAX_MODEL_BYTES
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.blackbox import reason
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.onnx_graph import FLOATS, Graph, as_reals, read_proto
+from fairbits.models.onnx_limits import check_operators
 from fairbits.models.options import ModelOptions
 from fairbits.models.probing import encoding_of
+from fairbits.models.trial import tried
 
 #: What leaves every value as it is.
 _PASS = {"Identity", "Dropout", "Flatten", "Cast"}
@@ -40,13 +43,15 @@ FAVOURABLE_KEY = "fairbits.favourable"
 def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
     """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
     options = options or ModelOptions()
-    graph = named(path)
+    graph = named(path, options.max_model_bytes)
     try:
-        return _native(graph, schema, options)
+        return _native(graph, schema, options, Path(path))
     except NotNative as error:
         from fairbits.models.onnx_runtime import run_graph
 
         try:
+            check_operators(graph.model, graph.nodes, options.max_model_bytes)
+            options = tried(Path(path), schema, options, needs=("onnx", "onnxruntime"))
             return run_graph(graph, schema, options)
         except ModelError as trouble:
             raise ModelError(
@@ -56,9 +61,9 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
         raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
 
 
-def named(path: str | Path) -> Graph:
+def named(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Graph:
     """The graph in a file, with the file named if it is of no use."""
-    proto = read_proto(path)
+    proto = read_proto(path, max_model_bytes)
     try:
         return Graph(proto)
     except ModelError as error:
@@ -67,7 +72,7 @@ def named(path: str | Path) -> Graph:
         raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {reason(error)}") from None
 
 
-def _native(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
+def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Path) -> Loaded:
     try:
         reader = GraphReader(graph)
     except _ODD as error:
@@ -77,6 +82,8 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loade
     if reader.stem and schema is not None:
         from fairbits.models.onnx_runtime import Feeder, session_of
 
+        check_operators(graph.model, reader.stem, options.max_model_bytes)
+        tried(path, schema, options, needs=("onnx", "onnxruntime"))
         feeder = Feeder(graph.inputs, schema, options.columns)
         run = session_of(graph, reader.stem, reader.start)
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
@@ -87,7 +94,11 @@ def _favourable(model: Any, options: ModelOptions) -> int | None:
     if options.favourable is not None:
         return options.favourable
     stated = {entry.key: entry.value for entry in model.metadata_props}.get(FAVOURABLE_KEY)
-    return int(stated) if stated is not None and stated.isdigit() else None
+    if stated is None:
+        return None
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 10):
+        raise ModelError(f"its favourable class is {stated[:40]!r}, which is no number; export it again.")
+    return int(stated)
 
 
 class GraphReader:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.errors import MissingDependencyError, ModelError
+from fairbits.domain.limits import MAX_MODEL_BYTES
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
+from fairbits.models.onnx_limits import check_proto
 
 #: Kinds of ONNX tensors by number, as the format fixes them.
 FLOATS, WHOLES, TEXT, TRUTH = frozenset({1, 10, 11}), frozenset({2, 3, 4, 5, 6, 7, 12, 13}), 8, 9
@@ -26,14 +28,18 @@ def import_onnx() -> ModuleType:
     return onnx
 
 
-def read_proto(path: str | Path) -> Any:
-    """A checked ONNX model."""
+def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
+    """A checked ONNX model, within the limits of what it declares."""
     onnx = import_onnx()
     from google.protobuf.message import DecodeError
 
     try:
-        model = onnx.load(str(path))
+        model = onnx.load(str(path), load_external_data=False)
+        check_proto(model, Path(path), max_model_bytes)
+        onnx.load_external_data_for_model(model, str(Path(path).parent))
         onnx.checker.check_model(model)
+    except FairbitsError:
+        raise
     except (DecodeError, onnx.checker.ValidationError, ValueError, OSError, AttributeError, RuntimeError) as error:
         raise ModelError(f"the network {str(path)!r} is not a readable ONNX file: {reason(error)}") from None
     return model

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from fairbits.domain.limits import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit
 from fairbits.errors import OptionError, choose_from
 
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Output = Literal["probabilities", "logits", "value"]
 Eats = Literal["frame", "array", "codes"]
 
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
+#: What only whoever runs fairbits can say; a subject file cannot.
+GRANTS = ("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +28,21 @@ class ModelOptions:
     attributes that the model sees, in its order (default: all). ``output`` says what comes out (default: told from
     the model), ``eats`` what goes into a model that brings its own preprocessing. ``factory`` makes the module that
     a file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
-    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` and ``wait`` in seconds.
+    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and ``wait`` in
+    seconds.
+
+    ``trust_code`` lets a reference such as ``module:function`` be imported, ``trust_pickle`` a pickle be opened,
+    ``trust`` both. ``credential`` names the environment variable whose secret the endpoint gets, ``NAME`` or
+    ``NAME@https://host``. ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what files may ask for.
     """
 
+    trust: bool = False
+    trust_code: bool = False
     trust_pickle: bool = False
+    credential: str | None = None
+    max_model_bytes: int = MAX_MODEL_BYTES
+    max_rows: int = MAX_ROWS
+    max_seconds: float = MAX_SECONDS
     favourable: int | None = None
     columns: tuple[str, ...] | None = None
     output: Output | None = None
@@ -35,8 +51,9 @@ class ModelOptions:
     layers: tuple[str, ...] | None = None
     batch: int = BATCH
     authorization_env: str | None = None
+    credential_header: str = "Authorization"
     headers: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 30.0
+    timeout: float = 10.0
     retries: int = 4
     wait: float = 0.25
     concurrency: int = 4
@@ -53,7 +70,14 @@ class ModelOptions:
             value = getattr(self, name)
             if value is not None and value not in allowed:
                 raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
-        for name in ("factory", "authorization_env"):
+        if self.trust:
+            object.__setattr__(self, "trust_code", True)
+            object.__setattr__(self, "trust_pickle", True)
+        if not isinstance(self.credential_header, str) or not _HEADER.fullmatch(self.credential_header):
+            raise OptionError(
+                f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
+            )
+        for name in ("factory", "authorization_env", "credential"):
             value = getattr(self, name)
             if not (value is None or isinstance(value, str)):
                 raise OptionError(f"the model's {name} is {value!r}; it must be a text.")
@@ -62,12 +86,14 @@ class ModelOptions:
         self._check_numbers()
 
     def _check_numbers(self) -> None:
+        for name in ("max_model_bytes", "max_rows"):
+            check_limit(name, getattr(self, name))
         least = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
         for name, lowest in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
                 raise OptionError(f"the model's {name} is {value!r}; it must be a whole number from {lowest} up.")
-        for name in ("timeout", "wait", "rate"):
+        for name in ("timeout", "wait", "rate", "max_seconds"):
             value = getattr(self, name)
             if value is not None and (
                 isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9
@@ -75,14 +101,25 @@ class ModelOptions:
                 raise OptionError(f"the model's {name} is {value!r}; it must be a number larger than 0.")
 
     def section(self) -> dict[str, Any]:
-        """What a subject file would say under [model]: whatever is not as by default, except trust."""
+        """What a subject file would say under [model]: whatever is not as by default, except what is granted."""
         said: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             usual = entry.default if entry.default is not MISSING else {}
-            if value != usual and entry.name not in {"trust_pickle", "favourable"}:
+            if value != usual and entry.name not in {*GRANTS, "favourable"}:
                 said[entry.name] = list(value) if isinstance(value, tuple) else value
         return said
+
+    def grants(self) -> GrantOptions:
+        """What was granted, to load the same subject again."""
+        return {
+            "trust_code": self.trust_code,
+            "trust_pickle": self.trust_pickle,
+            "credential": self.credential,
+            "max_model_bytes": self.max_model_bytes,
+            "max_rows": self.max_rows,
+            "max_seconds": self.max_seconds,
+        }
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:

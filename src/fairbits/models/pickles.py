@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
+from fairbits.models.limits import check_archive, check_arrays
+from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
@@ -15,26 +18,95 @@ _HARMLESS = {
     "numpy.dtype",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    # Trees are arrays; they are read as data and checked before anything follows their child numbers.
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    # Inside a HistGradientBoosting with categories: the check of its own columns. Whatever function a partial holds
+    # is listed by itself, so that no other comes in with it.
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
 }
 
 
-def read_skops(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a .skops file. Types that skops does not know are listed and refused, unless trusted."""
+#: Nodes of a .skops file that hold plain values.
+_PLAIN_NODES = {
+    *("DictNode", "DefaultDictNode", "ListNode", "TupleNode", "SetNode", "SliceNode", "JsonNode", "TypeNode"),
+    *("DTypeNode", "NdArrayNode", "MaskedArrayNode", "RandomStateNode", "RandomGeneratorNode", "CachedNode"),
+}  # fmt: skip
+#: Classes whose every call is a few NumPy products over arrays that the file holds: they cannot loop or crash. All
+#: others (trees, neighbours, kernels: compiled code that walks through tables) are tried out in a child process.
+_PLAIN_CLASSES = {
+    *("Pipeline", "ColumnTransformer", "FeatureUnion", "SimpleImputer", "MissingIndicator", "FunctionTransformer"),
+    *("OneHotEncoder", "OrdinalEncoder", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"),
+    *("LabelBinarizer", "LabelEncoder", "MLPClassifier", "MLPRegressor", "AdamOptimizer", "SGDOptimizer"),
+    *("LogisticRegression", "LogisticRegressionCV", "LinearRegression", "Ridge", "RidgeClassifier", "Lasso"),
+    *("SGDClassifier", "SGDRegressor", "Perceptron", "DummyClassifier", "DummyRegressor", "_RemainderColsList"),
+}  # fmt: skip
+
+
+def plain_skops(path: Path) -> bool:
+    """Whether a .skops file holds nothing but arrays and classes that compute with NumPy alone; loads none of it."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            waiting: list[Any] = [json.loads(file.read("schema.json"))]
+    except Exception:  # noqa: BLE001 - a damaged archive is named by whoever reads it
+        return False
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "__loader__" in node and node["__loader__"] not in _PLAIN_NODES:
+                home = str(node.get("__module__")).partition(".")[0]
+                if (
+                    node["__loader__"] != "ObjectNode"
+                    or home != "sklearn"
+                    or node.get("__class__") not in _PLAIN_CLASSES
+                ):
+                    return False
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return True
+
+
+def refuse_untrusted(path: Path, max_model_bytes: int) -> None:
+    """Refuse a .skops file with types that are not known to be safe, or with arrays larger than granted."""
+    check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
+    _types(path, trust_pickle=False)
+
+
+def _types(path: Path, *, trust_pickle: bool) -> list[str]:
     try:
         from skops import io
     except ImportError:
         raise MissingDependencyError("skops", "sklearn", "reading .skops files") from None
     try:
-        unknown = io.get_untrusted_types(file=path)
-        doubtful = [name for name in unknown if name not in _HARMLESS]
-        if doubtful and not trust_pickle:
-            raise ModelError(
-                f"the model {str(path)!r} holds types that are not known to be safe: {', '.join(doubtful)}; "
-                f"if you trust whoever made it, add --trust-pickle."
-            )
-        return io.load(path, trusted=unknown)
-    except FairbitsError:
-        raise
+        unknown: list[str] = io.get_untrusted_types(file=path)
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable .skops file: {reason(error)}") from None
+    doubtful = [name for name in unknown if name not in _HARMLESS]
+    if doubtful and not trust_pickle:
+        more = f" and {len(doubtful) - 8} more" if len(doubtful) > 8 else ""
+        raise ModelError(
+            f"the model {str(path)!r} holds types that are not known to be safe: {', '.join(doubtful[:8])}{more}; "
+            f"if you trust whoever made it, add --trust-pickle."
+        )
+    return unknown
+
+
+def read_skops(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a .skops file. Types that skops does not know are listed and refused, unless trusted."""
+    unknown = _types(path, trust_pickle=trust_pickle)
+    from skops import io
+
+    try:
+        model = io.load(path, trusted=unknown)
+        if "sklearn.tree._tree.Tree" in unknown or any(name.endswith("TreePredictor") for name in unknown):
+            from fairbits.models.trees.sklearn import check_trees
+
+            check_trees(model)
+        return model
+    except Damaged as error:
+        raise ModelError(f"the model {str(path)!r} is damaged: {error}") from None
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable .skops file: {reason(error)}") from None
 
@@ -59,7 +131,7 @@ def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
 
     try:
         return joblib.load(path)
-    except Exception as error:  # noqa: BLE001 - unpickling runs foreign code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - unpickling runs foreign code
         raise ModelError(f"the model {str(path)!r} cannot be unpickled: {reason(error)}") from None
 
 

@@ -136,7 +136,7 @@ def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, 
     decoders = _decoders(decoder)
     if eats is not None:
         return decoders[eats]
-    someone = np.array([[schema[name].values()[0] for name in decoder.names]])
+    someone = np.array([[schema[name].first for name in decoder.names]])
     complaint = ""
     ways: tuple[Eats, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:

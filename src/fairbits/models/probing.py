@@ -26,6 +26,8 @@ Transform = Callable[[Codes], Any]
 _POINTS, _PEOPLE = 257, 512
 #: A whole number with a larger domain is not tabulated when it is not scaled evenly.
 _MOST_VALUES = 200_000
+#: The same for models that compare: smaller ones are always tabulated.
+_MOST_EXACT = 10_000
 
 
 class NotColumnwise(NotNative):
@@ -35,33 +37,71 @@ class NotColumnwise(NotNative):
         super().__init__("its encoders look at several columns at once, or bend a real one.")
 
 
-def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
-    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to."""
+def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
+    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to.
+
+    ``exact`` is for models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated,
+    as a line would be right to the last digits only.
+    """
     seen = set(columns)
-    base = np.array([[a.values()[0] for a in schema.attributes]], dtype=np.float64)
+    base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
+    if exact:
+        transform = _filled(transform)
     start = _run(transform, base, schema)
     parts: list[Part] = []
     owner = np.full(start.shape[1], -1)
     for i, attribute in enumerate(schema.attributes):
-        part = _part(transform, schema, base, start[0], i) if attribute.name in seen else Unseen()
+        part = _part(transform, schema, base, start[0], i, exact) if attribute.name in seen else Unseen()
         if (owner[part.columns] >= 0).any():
             raise NotColumnwise
         owner[part.columns] = i
         parts.append(part)
     fixed = {int(column): float(start[0, column]) for column in np.flatnonzero(owner < 0)}
-    encoding = Encoding(parts, fixed=fixed)
+    encoding = Encoding(parts, fixed=fixed, dtype=np.float64 if exact else np.float32)
     _verify(encoding, transform, schema)
-    return encoding
+    return _emptied(encoding) if exact else encoding
 
 
-def _part(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
+#: Stands for a missing input while encoders are asked: no encoder makes it of a value, and comparisons work on it.
+_GONE = -(2.0**1000)
+
+
+def _filled(transform: Transform) -> Transform:
+    def filled(codes: Codes) -> Any:
+        found = transform(codes)
+        dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+        try:
+            dense = np.asarray(dense, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
+        return np.where(np.isnan(dense), _GONE, dense)
+
+    return filled
+
+
+def _emptied(encoding: Encoding) -> Encoding:
+    """The encoding with missing inputs as NaN again."""
+    parts = [
+        Lookup(part.columns, np.where(part.table == _GONE, np.nan, part.table), part.low)
+        if isinstance(part, Lookup)
+        else part
+        for part in encoding.parts
+    ]
+    fixed = {column: np.nan if value == _GONE else value for column, value in encoding.fixed.items()}
+    return Encoding(parts, fixed=fixed, dtype=encoding.dtype)
+
+
+def _part(
+    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, exact: bool = False
+) -> Part:
     attribute = schema.attributes[i]
     points = _some_values(attribute)
     found = _asked(transform, schema, base, i, points)
     columns = np.flatnonzero((found != start).any(axis=0))
     if len(columns) == 0:
         return Unseen()
-    if attribute.kind != "category" and len(columns) == 1:
+    tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MOST_EXACT
+    if attribute.kind != "category" and len(columns) == 1 and not tabulated:
         straight = _straight(points, found[:, columns[0]], int(columns[0]))
         if straight is not None:
             return straight
@@ -141,5 +181,6 @@ def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
     people = np.column_stack(columns).astype(np.float64)
     theirs = _run(transform, people, schema)
-    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + float(np.abs(theirs).max()))):
+    size = float(np.abs(np.where(theirs == _GONE, 0, theirs)).max())
+    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
         raise NotColumnwise

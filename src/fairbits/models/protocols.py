@@ -21,7 +21,12 @@ Slope = Literal["score", "margin", "loss"]
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """An intervention: the output of one neuron (layers and neurons count from 0) is held at a value."""
+    """An intervention: the output of one neuron is held at a value.
+
+    Here, as in ``Network.weights``, layers and neurons are positions and count from 0. Everything that people read
+    (debug, repair and their files, reports, the explorer) calls the first hidden layer 1: ``Do(0, 3, 0.5)`` holds
+    neuron 3 of layer 1.
+    """
 
     layer: int
     neuron: int
@@ -81,6 +86,19 @@ class HasInterventions(Protocol):
 
 
 @runtime_checkable
+class HasTrees(Protocol):
+    """A tree ensemble, open to the engine (see ``fairbits.models.trees``)."""
+
+    @property
+    def ensemble(self) -> Any:
+        """All trees as flat arrays."""
+
+    @property
+    def complement(self) -> bool:
+        """Whether the score is what the only prediction leaves to the other class."""
+
+
+@runtime_checkable
 class CanSave(Protocol):
     """Can be written to a file."""
 
@@ -94,6 +112,7 @@ _INSTEAD: dict[type[Any], tuple[str, str]] = {
     HasActivations: ("layer outputs", "measure and search, which need scores only"),
     HasLayerGradients: ("gradients of layer outputs", "a native network (.npz), or a strategy that needs none"),
     HasInterventions: ("interventions", "measure and search, which need scores only"),
+    HasTrees: ("trees", "measure and search, which need scores only"),
     CanSave: ("a file format", "a .npz or .onnx network"),
 }
 

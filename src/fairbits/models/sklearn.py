@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
+from fairbits.models.chain import NotNative
 from fairbits.models.loaded import Loaded
 from fairbits.models.network import Head, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor
 from fairbits.models.probing import NotColumnwise, encoding_of
+from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
 _HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
@@ -31,6 +34,8 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     """Any fitted scikit-learn model, native where it is a perceptron behind column-wise encoders."""
     estimator = getattr(estimator, "best_estimator_", estimator)  # a finished grid search stands for its winner
     steps, final = _taken_apart(estimator)
+    if is_booster(final):
+        return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final):
         return from_predictor(estimator, schema, options)
     network = network_of_sklearn(final)
@@ -47,6 +52,41 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     if encoding is None and steps:
         return from_predictor(estimator, schema, options)
     return Loaded(network, encoding, names)
+
+
+def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A tree model: its own trees where they say it all, else a black box, with the reason as a note."""
+    try:
+        loaded = _native_trees(estimator, steps, final, schema, options)
+    except NotNative as error:
+        why = str(error)
+    else:
+        if schema is None or options.eats is not None:
+            return loaded
+        why = disagreement(loaded, estimator, schema, options)
+        if not why:
+            return loaded
+    box = from_predictor(estimator, schema, options)
+    return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
+
+
+def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    prepares = getattr(final, "_preprocessor", None) is not None  # HistGradientBoosting encodes categories itself
+    if schema is None:
+        if steps or prepares:
+            raise ModelError(
+                "a pipeline with encoders needs the schema of its columns; load it with load_with_encoding."
+            )
+        return from_booster(final, schema, options)
+    if not steps and not prepares:
+        return from_booster(final, schema, options)
+    read = settled(read_object(final, schema), schema, options)
+    encoding = _behind(estimator, steps, schema, options, exact=True)
+    if encoding is None:
+        raise NotNative("its encoders look at several columns at once, or bend a real one.")
+    if encoding.width != read.ensemble.features:
+        raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
+    return with_encoding(read, encoding, read.notes)
 
 
 def is_perceptron(estimator: Any) -> bool:
@@ -98,7 +138,9 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     return Encoding.identity(schema, columns=columns)
 
 
-def _behind(estimator: Any, steps: list[Any], schema: Schema, options: ModelOptions) -> Encoding | None:
+def _behind(
+    estimator: Any, steps: list[Any], schema: Schema, options: ModelOptions, *, exact: bool = False
+) -> Encoding | None:
     """The tables of the encoders, or None where an input depends on several columns."""
     if not all(_columnwise(step) for step in steps):
         return None
@@ -107,10 +149,12 @@ def _behind(estimator: Any, steps: list[Any], schema: Schema, options: ModelOpti
     _check_width(estimator, columns, schema)
 
     def asked(as_text: tuple[str, ...]) -> Encoding:
-        decoder = Decoder(schema, columns, as_text=as_text)
+        decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
         decode = decoder.frame if names is not None else decoder.array
         seen = [schema.column(name) for name in decoder.names]
-        return encoding_of(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
+        return encoding_of(
+            lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact
+        )
 
     try:
         try:
@@ -132,7 +176,14 @@ def _transform(estimator: Any, rows: Any) -> Any:
         for _, step in estimator.steps[:-1]:
             rows = rows if step in (None, "passthrough") else step.transform(rows)
         estimator = estimator.steps[-1][1]
+    if getattr(estimator, "_preprocessor", None) is not None:
+        rows = estimator._preprocess_X(rows, reset=False)
     return rows
+
+
+def _by_dtype(estimator: Any) -> bool:
+    """Whether it takes pandas categories for categories."""
+    return bool(getattr(estimator, "categorical_features", None) == "from_dtype")
 
 
 def _check_width(estimator: Any, columns: tuple[str, ...], schema: Schema) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.blackbox import reason
-from fairbits.models.callables import named_object
+from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.chain import NotNative
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pt2 import Archive
 from fairbits.models.torch import chain_of_module, from_torch, import_torch
+from fairbits.models.trial import tried
 
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -31,6 +32,7 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
                 f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
             ) from None
     torch = import_torch("running an exported program")
+    options = tried(path, schema, options, needs=("torch",))
     try:
         module = torch.export.load(str(path)).module()
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
@@ -42,6 +44,12 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted."""
+    if options.factory is not None:
+        check_reference(options.factory, trust_code=options.trust_code)
+    elif not options.trust_pickle:
+        raise _no_factory(path)
+    import_torch("reading PyTorch weights")
+    options = tried(path, schema, options, needs=("torch",))
     return from_torch(module_of(path, options), schema, options)
 
 
@@ -52,12 +60,9 @@ def module_of(path: Path, options: ModelOptions) -> Any:
     if isinstance(held, torch.nn.Module):
         return held
     if options.factory is None:
-        raise ModelError(
-            f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
-            f'it: factory = "package.module:function" under [model].'
-        )
+        raise _no_factory(path)
     try:
-        module = named_object(options.factory)()
+        module = made_by(named_object(options.factory, trust_code=options.trust_code), options.factory)
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"the factory {options.factory!r} made a {type(module).__name__!r}, not a torch module.")
         module.load_state_dict(held)
@@ -66,6 +71,14 @@ def module_of(path: Path, options: ModelOptions) -> Any:
     except Exception as error:  # noqa: BLE001 - the factory is foreign code
         raise ModelError(f"the weights in {str(path)!r} do not fit {options.factory!r}: {reason(error)}") from None
     return module
+
+
+def _no_factory(path: Path) -> ModelError:
+    return ModelError(
+        f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
+        f'it: factory = "package.module:function" under [model], with --trust-code; '
+        f"or add --trust-pickle if it is a whole module and you trust whoever made it."
+    )
 
 
 def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:

@@ -7,15 +7,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
+from fairbits.domain.words import joined
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.cells import Cells
 from fairbits.paper.diversity import Diversity
 from fairbits.paper.pace import pace
-from fairbits.paper.significance import Verdict, against, deviation, mean
+from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
 from fairbits.scale import Hands
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, search_subject
 from fairbits.search.registry import lacking
@@ -76,7 +78,7 @@ class Entry:
 
     strategy: str
     runs: list[dict[str, Any]]
-    verdict: Verdict | None = None  # on the number of ID cases, against the baseline
+    verdict: Verdict | None = None  # on the number of ID cases, against the baseline, corrected for all strategies
 
     def values(self, figure: str) -> list[float | None]:
         """One figure of every run."""
@@ -105,6 +107,30 @@ class Comparison:
         """Strategies that asked about nobody in some run, because the budget ended before their first step."""
         return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
 
+    @property
+    def standing(self) -> Standing:
+        """Who found the most ID cases, and who is not told apart from that one."""
+        return standing({entry.strategy: [run["id_cases"] for run in entry.runs] for entry in self.entries})
+
+    @property
+    def sentence(self) -> str:
+        """Who found the most, as far as the test can tell."""
+        found = self.standing
+        ids = {entry.strategy: entry.mean("id_cases") or 0.0 for entry in self.entries}
+        if not ids[found.best]:
+            return "No strategy found an ID case."
+        top = f"{found.best} found {ids[found.best]:,.0f} ID cases"
+        if len(self.entries) == 1:
+            return f"{top}; there is nobody to compare it with."
+        if not found.tested:
+            return f"{top}, the most in one run each: another run may change the order."
+        if found.winner is not None:
+            return f"{top} on average, more than any other strategy (told apart from all of them)."
+        needed = runs_needed(len(self.entries) - 1)
+        few = f"; telling {len(self.entries)} strategies apart takes at least {needed} runs each"
+        short = few if self.contest.repeats < needed else ""
+        return f"{top} on average, the most, but is not told apart from {joined(list(found.tied))}{short}."
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
         rows = []
@@ -118,6 +144,8 @@ class Comparison:
             "contest": asdict(self.contest),
             "left_out": self.left_out,
             "idle": self.idle,
+            "sentence": self.sentence,
+            "standing": {**asdict(self.standing), "winner": self.standing.winner},
             "strategies": rows,
         }
 
@@ -126,10 +154,13 @@ class Comparison:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             spread = [f"{name}_{kind}" for name in FIGURES for kind in ("mean", "deviation")]
-            writer.writerow(["strategy", "repeats", *spread, "p_against_dice", "a12_against_dice"])
+            writer.writerow(
+                ["strategy", "repeats", *spread, "p_against_dice", "p_holm_against_dice", "a12_against_dice"]
+            )
             for entry in self.entries:
                 cells = [value for name in FIGURES for value in (entry.mean(name), entry.deviation(name))]
-                test = [None, None] if entry.verdict is None else [entry.verdict.p, entry.verdict.a12]
+                verdict = entry.verdict
+                test = [None] * 3 if verdict is None else [verdict.p, verdict.p_holm, verdict.a12]
                 writer.writerow([entry.strategy, len(entry.runs), *("" if c is None else c for c in (*cells, *test))])
 
 
@@ -140,13 +171,13 @@ def compare(
     *,
     folder: str | Path | None = None,
     hands: Hands | None = None,
-    trust_pickle: bool = False,
     progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Comparison:
     """Run every strategy as often as the contest says; None means all that the model can serve.
 
     With a folder every finished run is remembered there, and not run again when the comparison is. With many
-    ``hands`` several runs go on at a time, each with the threads of one worker; ``trust_pickle`` lets workers that
+    ``hands`` several runs go on at a time, each with the threads of one worker; ``grants`` let workers that
     have to open the model's file themselves run code while they do.
     """
     arena = Arena(subject, contest)
@@ -155,7 +186,7 @@ def compare(
     if hands is not None and hands.many:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, hands, progress, trust_pickle=trust_pickle)
+            _spread(arena, names, kept, hands, progress, **grants)
             return _compared(arena, names, left_out, kept, folder, None)
     return _compared(arena, names, left_out, cells, folder, progress)
 
@@ -178,11 +209,9 @@ def _compared(
                 progress(done, total, f"{name}, run {repeat + 1} of {contest.repeats}")
             found[name].append(arena.run(name, repeat, cells))
             done += 1
-    base = [run["id_cases"] for run in found.get(BASELINE, [])]
-    entries = [
-        Entry(name, runs, None if name == BASELINE else against([run["id_cases"] for run in runs], base))
-        for name, runs in found.items()
-    ]
+    ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
+    verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
+    entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
     result = Comparison(arena.subject.name, contest, entries, left_out)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
@@ -190,7 +219,12 @@ def _compared(
 
 
 def _spread(
-    arena: Arena, names: list[str], cells: Cells, hands: Hands, progress: Progress | None, *, trust_pickle: bool
+    arena: Arena,
+    names: list[str],
+    cells: Cells,
+    hands: Hands,
+    progress: Progress | None,
+    **grants: Unpack[GrantOptions],
 ) -> None:
     """Have the missing runs made by many hands, and keep them."""
     from fairbits.paper.spreading import CellShard, cells_job, make_all
@@ -203,7 +237,7 @@ def _spread(
     ]
     make_all(
         hands,
-        cells_job(arena.contest, hands, arena.subject, trust_pickle=trust_pickle),
+        cells_job(arena.contest, hands, arena.subject, **grants),
         shards,
         lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
         progress,

@@ -1,7 +1,8 @@
 """The whole field: our default beside every other strategy, on every subject and single protected attribute.
 
-Who is ahead is judged against the spread of the runs: two strategies are tied where their means differ by no more than
-the standard deviation of that difference. With one run a cell there is no spread, and nobody is called tied.
+Who is ahead is judged as in every other comparison (see ``significance``): by the Mann-Whitney test on the runs of a
+cell, corrected for the number of strategies. A cell with few runs tells nobody apart, so the default is also compared
+with each rival over all cells at once, by the Wilcoxon signed-rank test on the ratio of their means.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairbits.domain.words import joined
-from fairbits.paper.significance import deviation, mean
+from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
 from fairbits.paper.tables import Cell, shown
 from fairbits.search.registry import DEFAULT
 
 COLUMNS = ("subject", DEFAULT, "±", "best rival", "ID/s", "±", f"{DEFAULT} is", "k", "any k")
-AHEAD, TIED, BEHIND, NOBODY = "ahead", "tied", "behind", "none found"
+AHEAD, TIED, BEHIND, NOBODY, ONCE = "ahead", "tied", "behind", "none found", "one run"
+
+#: So many cells it takes to compare two strategies over all of them: with fewer, no p can fall below 0.05.
+PAIRED = 6
 
 #: strategy → its runs, in the order of their seeds.
 Runs = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -26,20 +30,12 @@ Groups = Mapping[tuple[str, str | None], Runs]
 
 
 class Duel(NamedTuple):
-    """The default and the best of the others."""
+    """The default and the best of the others, and whether the test tells the default apart from everybody."""
 
     ours: list[float]
     rival: str
     theirs: list[float]
-
-    @property
-    def verdict(self) -> str:
-        """Whether the default is ahead, tied or behind."""
-        one, other = mean(self.ours) or 0.0, mean(self.theirs) or 0.0
-        if one == other == 0.0:
-            return NOBODY
-        spread = np.hypot(deviation(self.ours) or 0.0, deviation(self.theirs) or 0.0)
-        return TIED if abs(one - other) <= spread else AHEAD if one > other else BEHIND
+    verdict: str
 
     @property
     def ratio(self) -> float:
@@ -51,7 +47,19 @@ def duel(rates: Mapping[str, Sequence[float]]) -> Duel:
     """The default against the rival with the largest mean."""
     rivals = {name: list(values) for name, values in rates.items() if name != DEFAULT}
     best = max(rivals, key=lambda name: mean(rivals[name]) or 0.0)
-    return Duel(list(rates[DEFAULT]), best, rivals[best])
+    return Duel(list(rates[DEFAULT]), best, rivals[best], _verdict(rates))
+
+
+def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
+    """Ahead of everybody, or behind somebody, as far as the test tells them apart; else tied."""
+    if not any(value for values in rates.values() for value in values):
+        return NOBODY
+    found = standing(rates)
+    if not found.tested:
+        return ONCE
+    if found.best == DEFAULT:
+        return TIED if found.tied else AHEAD
+    return TIED if DEFAULT in found.tied else BEHIND
 
 
 def field_row(name: str, runs: Runs) -> Sequence[Cell]:
@@ -81,6 +89,13 @@ def field_findings(groups: Groups) -> list[str]:
         f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells.",
         f"By subject, the mean over its attributes: {DEFAULT} is {_standing(subjects)} of {len(subjects)} subjects.",
     ]
+    repeats = min(len(mine) for group in groups.values() for mine in group.values())
+    needed = runs_needed(max(len(group) for group in groups.values()) - 1)
+    if repeats < needed:
+        says.append(
+            f"With {repeats} runs a cell no test can tell so many strategies apart: that takes {needed} at least."
+        )
+    says += _over_cells(groups)
     for verdict in (TIED, BEHIND):
         named = [f"{name} ({d.rival} {d.ratio:.2f} ×)" for name, d in subjects.items() if d.verdict == verdict]
         says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
@@ -120,8 +135,31 @@ def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
 
 
 def _standing(duels: Mapping[Any, Duel]) -> str:
-    counts = {kind: sum(d.verdict == kind for d in duels.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY)}
-    return joined([f"{kind} in {count}" for kind, count in counts.items() if count])
+    counts = {kind: sum(d.verdict == kind for d in duels.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY, ONCE)}
+    words = {ONCE: "not tested"}
+    return joined([f"{words.get(kind, kind)} in {count}" for kind, count in counts.items() if count])
+
+
+def _over_cells(groups: Groups) -> list[str]:
+    """The default against each rival, cell by cell as pairs, corrected for the number of rivals."""
+    from scipy.stats import wilcoxon
+
+    ratios = defaultdict[str, list[float]](list)
+    for runs in groups.values():
+        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
+        for who, rate in rates.items():
+            if who != DEFAULT and (rate or rates[DEFAULT]):
+                ratios[who].append((rates[DEFAULT] - rate) / (rates[DEFAULT] + rate))
+    names = [who for who, values in ratios.items() if any(values)]
+    if not names or max(len(values) for values in ratios.values()) < PAIRED:
+        return []
+    corrected = dict(zip(names, holm(float(wilcoxon(ratios[who]).pvalue) for who in names), strict=True))
+    more = [who for who in names if corrected[who] < LEVEL and np.median(ratios[who]) > 0]
+    fewer = [who for who in names if corrected[who] < LEVEL and np.median(ratios[who]) < 0]
+    open_ = [who for who in names if who not in (*more, *fewer)]
+    parts = (("finds more than", more), ("finds fewer than", fewer), ("is not told apart from", open_))
+    said = "; it ".join(f"{words} {joined(who)}" for words, who in parts if who)
+    return [f"Over all {len(groups)} cells (Wilcoxon signed-rank, Holm-corrected), {DEFAULT} {said}."]
 
 
 def _largest_k(runs: Runs) -> bool:

@@ -178,7 +178,7 @@ def _studied(found: DebugResult) -> dict[str, Any]:
     layer = next((one for one in found.layers if one.layer == found.suspect), None)
     return {
         "accuracy": found.accuracy,
-        "k_mean": found.k_mean,
+        "k_mean": found.k_reported,
         "layer": found.suspect,
         "votes": None if layer is None else layer.votes / len(found.cases),
         "rho": None if layer is None else layer.rho,
@@ -190,7 +190,7 @@ def _studied(found: DebugResult) -> dict[str, Any]:
 
 def _neuron(one: NeuronEffect) -> dict[str, Any]:
     held: Candidate | None = one.remedy
-    figures = {} if held is None else {"value": held.value, "accuracy": held.accuracy, "k_mean": held.k_mean}
+    figures = {} if held is None else {"value": held.value, "accuracy": held.accuracy, "k_mean": held.k_reported}
     return {"neuron": one.neuron, "acd": one.acd, **figures}
 
 

@@ -1,26 +1,62 @@
-"""Is one strategy better than another, or was it luck? A rank test and an effect size, both without assumptions."""
+"""Is one strategy better than another, or was it luck? One rule for every comparison.
+
+Two strategies are *told apart* where the two-sided Mann-Whitney test on their runs says so after Holm's correction for
+all comparisons made with it (Holm 1979). Whoever is not told apart from the best is tied with it, and nobody is called
+the best who is tied with somebody. With few runs no test can tell anybody apart: that is said, not guessed around.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
+
+#: Below this, corrected for the number of comparisons, two strategies are told apart.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``p`` of the two-sided Mann-Whitney test, and A12: the chance that a run of the first beats one of the second."""
+    """One strategy compared with another.
+
+    ``p`` is that of the two-sided Mann-Whitney test, ``p_holm`` the same corrected for all comparisons made together;
+    A12 is the chance that a run of the first beats one of the second (Vargha and Delaney 2000).
+    """
 
     p: float
     a12: float
+    p_holm: float
+
+    @property
+    def apart(self) -> bool:
+        """Whether the test tells the two apart."""
+        return self.p_holm < LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The strategy with the largest mean, and those that the test does not tell apart from it.
+
+    ``tested`` is False where somebody ran only once, so that there was nothing to test.
+    """
+
+    best: str
+    tied: tuple[str, ...]
+    tested: bool
+
+    @property
+    def winner(self) -> str | None:
+        """Whom the test tells apart from everybody else; None where there is nobody like that."""
+        return self.best if self.tested and not self.tied else None
 
 
 def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
     """The first compared with the second; None where one of them ran only once.
 
     >>> against([5, 6, 7], [1, 2, 3])
-    Verdict(p=0.1, a12=1.0)
+    Verdict(p=0.1, a12=1.0, p_holm=0.1)
     """
     if min(len(ours), len(theirs)) < 2:
         return None
@@ -29,8 +65,67 @@ def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
     one, other = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     higher = (one[:, None] > other).mean() + 0.5 * (one[:, None] == other).mean()
     if len(np.unique(np.concatenate([one, other]))) == 1:
-        return Verdict(1.0, 0.5)  # nothing to rank
-    return Verdict(float(mannwhitneyu(one, other, alternative="two-sided").pvalue), float(higher))
+        return Verdict(1.0, 0.5, 1.0)  # nothing to rank
+    p = float(mannwhitneyu(one, other, alternative="two-sided").pvalue)
+    return Verdict(p, float(higher), p)
+
+
+def against_one(runs: Mapping[str, Sequence[float]], base: str) -> dict[str, Verdict | None]:
+    """Everybody else compared with one strategy, corrected for all of these comparisons.
+
+    Parameters
+    ----------
+    runs
+        A figure of every run, by strategy; larger is better.
+    base
+        The strategy that the others are compared with.
+
+    Returns
+    -------
+    dict
+        A verdict for every other strategy; None where one of the two ran only once.
+    """
+    plain = {name: against(values, runs[base]) for name, values in runs.items() if name != base}
+    tested = {name: verdict for name, verdict in plain.items() if verdict is not None}
+    corrected = dict(zip(tested, holm(verdict.p for verdict in tested.values()), strict=True))
+    return {
+        name: None if verdict is None else replace(verdict, p_holm=corrected[name]) for name, verdict in plain.items()
+    }
+
+
+def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
+    """Who has the largest mean, and who is not told apart from that one.
+
+    The best is found by looking, and then compared with everybody else. To be called the winner it must be told apart
+    from all of them, so that two equals at the top give a winner in at most ``LEVEL`` of the cases.
+    """
+    best = max(runs, key=lambda name: mean(runs[name]) or 0.0)
+    verdicts = against_one(runs, best)
+    tied = tuple(name for name, verdict in verdicts.items() if verdict is None or not verdict.apart)
+    return Standing(best, tied, all(verdict is not None for verdict in verdicts.values()))
+
+
+def holm(ps: Iterable[float]) -> list[float]:
+    """p-values corrected for their number, in their order (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    plain = np.array(list(ps), dtype=np.float64)
+    order = np.argsort(plain, kind="stable")
+    stepped = np.minimum(1.0, np.maximum.accumulate(plain[order] * np.arange(len(plain), 0, -1)))
+    corrected = np.empty_like(plain)
+    corrected[order] = stepped
+    return [float(p) for p in corrected]
+
+
+def runs_needed(comparisons: int) -> int:
+    """How many runs of each it takes at least, so that so many comparisons can tell anybody apart.
+
+    >>> runs_needed(1), runs_needed(11)
+    (4, 6)
+    """
+    return next(runs for runs in range(2, 100) if max(1, comparisons) * 2 / comb(2 * runs, runs) < LEVEL)
 
 
 def mean(values: Sequence[float | None]) -> float | None:

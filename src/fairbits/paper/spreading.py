@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject, load_subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import FairbitsError
 from fairbits.paper.compare import Arena, Contest
 from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
@@ -53,9 +54,9 @@ class _Desk:
         return self.arenas[where]
 
 
-def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None, *, trust_pickle: bool = False) -> Job:
+def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Job:
     """The job of making cells on these terms, with as many threads as one worker has."""
-    packed = Portable.of(subject, trust_pickle=trust_pickle) if subject is not None and hands.elsewhere else subject
+    packed = Portable.of(subject, **grants) if subject is not None and hands.elsewhere else subject
     return Job(_prepare, _perform, Terms(replace(contest, threads=hands.each), packed))
 
 

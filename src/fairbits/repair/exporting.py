@@ -73,7 +73,7 @@ class _Aside:
 
     def write_original(self) -> None:
         """In the format that it came in; in our own where that cannot hold the repair."""
-        ending = ending_of(self.subject.original)
+        ending = ending_of(self.subject.original, self.subject.options)
         path = self.folder / f"{NAME}{ending}"
         try:
             save_as_original(self.network, self.subject.original, path, options=self.subject.options)
@@ -112,7 +112,7 @@ class _Aside:
         text = subject_text(self.subject, self.models[0], self.folder)
         (self.folder / SUBJECT).write_text(text, encoding="utf-8")
         try:
-            found = load_subject(self.folder / SUBJECT, trust_pickle=self.subject.options.trust_pickle)
+            found = load_subject(self.folder / SUBJECT, **self.subject.options.grants())
             self._compare(found.model, found.encoding, SUBJECT)
         except FairbitsError as error:
             self.warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")

@@ -121,12 +121,12 @@ class Planner:
 
 
 def neurons_in_words(dos: tuple[Do, ...]) -> str:
-    """Layers and neurons count from 0, as everywhere.
+    """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts from 0.
 
     >>> neurons_in_words((Do(0, 3, 1.25), Do(2, 1, 0.0)))
-    '0:3=1.25 2:1=0'
+    '1:3=1.25 3:1=0'
     """
-    return " ".join(f"{do.layer}:{do.neuron}={do.value:.4g}" for do in dos)
+    return " ".join(f"{do.layer + 1}:{do.neuron}={do.value:.4g}" for do in dos)
 
 
 def _named(held: list[HeldSet]) -> dict[str, HeldSet]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from fairbits.domain.words import quality
 from fairbits.models import Do, Network
@@ -46,8 +46,11 @@ class Attacked:
     q_inf_mean: float
 
 
-#: Runs a fresh search against a network. Handed in from above, because repair knows no search.
-Attack = Callable[[Network], Attacked]
+class Attack(Protocol):
+    """Runs a fresh search against a network. Handed in from above, because repair knows no search."""
+
+    def __call__(self, network: Network, *, evaluations: int | None = None) -> Attacked:
+        """Attack for as long as planned, or for exactly so many evaluations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import quality
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import Network
@@ -43,22 +45,22 @@ def repair_run(
     retrain: bool = True,
     attack: Attack | None = None,
     subject: Subject | None = None,
-    trust_pickle: bool = False,
     seed: int = 0,
     threads: int | None = None,
     watch: Watch | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> RepairResult:
     """Repair the network of a run and write it, with its figures, into the run's folder.
 
     The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
     accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it.
-    ``attack`` runs a fresh search against a network. ``trust_pickle`` lets the model's file run code.
+    ``attack`` runs a fresh search against a network. ``grants`` are what the subject's files may do.
     """
     _check_options(max_accuracy_loss, seed)
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
     watch = watch or _silent
-    about = subject_of(opened, subject, trust_pickle=trust_pickle)
+    about = subject_of(opened, subject, **grants)
     network = network_of(about)
     setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
@@ -173,7 +175,9 @@ def _attacked(
     if attack is None:
         return None, None
     watch("attacking both networks with a fresh search")
-    return attack(before), attack(after)
+    first = attack(before)
+    # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
+    return first, attack(after, evaluations=first.evaluations)
 
 
 def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:

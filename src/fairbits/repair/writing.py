@@ -61,6 +61,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "subject": result.subject,
         "version": __version__,
         "seed": result.seed,
+        "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0
         "max_accuracy_loss": result.max_accuracy_loss,
         "epsilon": result.epsilon,
         "partition": result.partition,
@@ -85,7 +86,7 @@ def document(result: RepairResult) -> dict[str, Any]:
 
 def _plain(repair: Repair) -> dict[str, Any]:
     kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in ("network", "plan", "held_out")}
-    kept["neurons"] = [asdict(do) for do in repair.neurons]
+    kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
     return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}
 
 

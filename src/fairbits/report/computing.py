@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import inf, log2, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.data.subject import between_notes
+from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
@@ -22,12 +24,12 @@ def compute_report(
     run: Run,
     *,
     subject: Subject | None = None,
-    trust_pickle: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject, trust_pickle=trust_pickle)
+    about = subject_of(run, subject, **grants)
     evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:
@@ -36,9 +38,9 @@ def compute_report(
     measured = measuring.measured_of(document)
     summary = summary_of_run(run)
     searched = searched_of(run, summary)
-    people = real_people(evaluator, about.table.codes, document["worst_rows"]) + found_people(evaluator, run)
+    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
-    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete)
+    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
@@ -82,8 +84,14 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=subject.notes,
+        notes=_notes(subject, evaluator),
+        blind=evaluator.blind,
     )
+
+
+def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
+    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
+    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
 
 
 def _model_words(subject: Subject) -> str:

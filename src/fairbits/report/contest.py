@@ -71,6 +71,7 @@ class ContestData:
     leaves: int
     left_out: Mapping[str, str]
     idle: Sequence[str]  # asked about nobody, in some run at least
+    sentence: str
     command: str
 
 
@@ -86,6 +87,7 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
         leaves=first["leaves"],
         left_out=document["left_out"],
         idle=document["idle"],
+        sentence=document["sentence"],
         command=command,
     )
 
@@ -102,7 +104,7 @@ def render_contest(data: ContestData) -> str:
         "compare.html",
         data=data,
         about={"m": 0, "regression": False},
-        sentence=_sentence(data),
+        sentence=data.sentence if data.contenders[0].found else "No strategy found an ID case: none found.",
         tables=[("found", FOUND, _rows(data, FOUND)), ("kind", KIND, _rows(data, KIND))],
         tested=any(one.effect for one in data.contenders),
         yardstick=YARDSTICK,
@@ -113,16 +115,8 @@ def render_contest(data: ContestData) -> str:
 def _contender(row: Mapping[str, Any]) -> Contender:
     figures = {key: (row[key]["mean"], row[key]["deviation"]) for key, *_ in (*FOUND, *KIND)}
     verdict = row["against_dice"]
-    effect = None if verdict is None else Effect(row["strategy"], verdict["a12"], verdict["p"])
+    effect = None if verdict is None else Effect(row["strategy"], verdict["a12"], verdict["p_holm"])
     return Contender(row["strategy"], figures, row["runs"], effect)
-
-
-def _sentence(data: ContestData) -> str:
-    best = data.contenders[0]
-    if not best.found:
-        return "No strategy found an ID case: none found."
-    runs = "" if data.repeats == 1 else f", mean of {data.repeats} runs"
-    return f"{best.strategy} found the most ID cases: {number(best.found)} ({data.terms}{runs})."
 
 
 def _rows(data: ContestData, columns: Sequence[tuple[str, str, int | None]]) -> list[tuple[str, list[str]]]:

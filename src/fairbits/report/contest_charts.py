@@ -24,7 +24,7 @@ _SHORT = FuncFormatter(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How often a run of a strategy finds more than one of the yardstick, and the p-value of the difference."""
+    """How often a run of a strategy finds more than one of the yardstick, and the corrected p of the difference."""
 
     strategy: str
     a12: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,11 @@ class Audited:
     cases: int | None = None
     seconds: float | None = None
     error: str | None = None
+
+    @property
+    def used(self) -> float:
+        """The share of its own limit that the model uses, 0 to 1: the length of its bar."""
+        return (self.bits or 0.0) / self.bits_limit if self.bits_limit else 0.0
 
     @property
     def severity(self) -> tuple[float, float, str]:
@@ -69,8 +73,10 @@ class Fleet:
         if not ranked:
             return f"None of {_models(len(self.subjects))} could be audited."
         first = ranked[0]
-        found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
+        if not first.bits:
+            return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
+        found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
         return f"Of {_models(len(self.subjects))}, {found}{rest}."
 
 
@@ -84,12 +90,7 @@ def write_fleet(fleet: Fleet, folder: Path) -> Path:
 
 def render_fleet(fleet: Fleet) -> str:
     """The whole page."""
-    return rendered("fleet.html", fleet=fleet, most=_most(fleet.ranked))
-
-
-def _most(ranked: Sequence[Audited]) -> float:
-    """What a full bar stands for."""
-    return max((one.bits_limit or 0.0 for one in ranked), default=1.0) or 1.0
+    return rendered("fleet.html", fleet=fleet)
 
 
 def _models(count: int) -> str:

@@ -27,6 +27,7 @@ _VERDICTS = {
     "training": "More of the evidence points to the training.",
     "mixed": "Mixed: the evidence points both ways.",
     "unknown": "Unknown: no evidence points either way.",
+    "none": "Nothing to explain: the twins of every case looked at are treated alike.",
 }
 
 
@@ -59,7 +60,7 @@ def render_html(data: ReportData) -> str:
         map_caption="One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
         + ("" if data.axes.threshold is None else " The line separates decisions."),
         threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",
-        limits=words.LIMITS,
+        limits=words.limits(about),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from fairbits.domain.words import joined, shortened
+from fairbits.domain.words import NUMBER, joined, shortened
 from fairbits.report import words
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
 from fairbits.report.words import by_kind, number, percent, signed
@@ -13,6 +13,7 @@ from fairbits.report.words import by_kind, number, percent, signed
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
 _FORMULA = re.compile(r"^([=+\-@])")
+_NUMBER = re.compile(NUMBER)
 
 
 def render_markdown(data: ReportData) -> str:
@@ -38,6 +39,15 @@ def text(value: str, most: int = 120) -> str:
     safe = _FORMULA.sub(r"'\1", shortened(value, most))
     # A full stop or a colon inside a word makes some readers see an address.
     return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
+
+
+def value_text(value: str, most: int = 120) -> str:
+    """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
+
+    >>> print(value_text("-710"), value_text("-1+1"))
+    -710 '-1+1
+    """
+    return value if _NUMBER.match(value) and len(value) <= most else text(value, most)
 
 
 def _table(heads: list[str], rows: Iterable[Iterable[str]], *, right: int = 99) -> Iterator[str]:
@@ -92,7 +102,7 @@ def _severity(data: ReportData) -> Iterator[str]:
     yield from _table(["k", "rows", *("cases of the search", "of them flip")[:shown]], lines, right=0)
     yield ""
     facts = words.search_facts(data.about, data.searched)
-    yield from _table(["the search", ""], ([name, text(value)] for name, value in facts))
+    yield from _table(["the search", ""], ([name, value_text(value)] for name, value in facts))
 
 
 def _people(data: ReportData) -> Iterator[str]:
@@ -109,8 +119,8 @@ def _people(data: ReportData) -> Iterator[str]:
 
 
 def _person(one: Portrait, *, decides: bool) -> list[str]:
-    who = "; ".join(f"{text(name, 40)} {text(value, 60)}" for name, value in one.attributes.items())
-    sides = [f"{one.low:.3f}", text(one.worst), f"{one.high:.3f}", text(one.best)]
+    who = "; ".join(f"{text(name, 40)} {value_text(value, 60)}" for name, value in one.attributes.items())
+    sides = [f"{one.low:.3f}", value_text(one.worst), f"{one.high:.3f}", value_text(one.best)]
     flips = ["yes" if one.flips else "no"] if decides else []
     return [str(one.rank), str(one.k), f"{one.q_inf:.2f}", *sides, *flips, f"{one.place}: {who}"]
 
@@ -130,12 +140,14 @@ def _drivers(debugged: Debugged) -> Iterator[str]:
 
 
 def _harmed(data: ReportData) -> Iterator[str]:
+    if not any(stake.lowest or stake.highest for stake in (*data.measured.stakes, *data.searched.stakes)):
+        return
     stakes = zip(data.measured.stakes, data.searched.stakes, strict=True)
     yield "## Who is harmed"
     yield ""
     rows = (
         [
-            f"{text(row.attribute)}: {text(row.value)}",
+            f"{text(row.attribute)}: {value_text(row.value)}",
             *(percent(x) for x in (row.lowest, row.highest, case.lowest, case.highest)),
         ]
         for row, case in stakes
@@ -160,7 +172,7 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
         for layer in debugged.layers
     )
     yield from _table(["layer", "width", "δ", "ρ", "cases where it is largest"], rows, right=1)
-    known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd or 0.0))[:10]
+    known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd_choosing or 0.0))[:10]
     if known:
         yield ""
         rows = (
@@ -233,7 +245,7 @@ def _again(data: ReportData) -> Iterator[str]:
     ]
     yield from _table(["", ""], ([name, text(value)] for name, value in pairs))
     yield from ("", "Limits:", "")
-    for line in words.LIMITS:
+    for line in words.limits(about):
         yield f"- {line}"
     yield ""
     yield f"Method: {words.CITATION} <https://doi.org/{words.DOI}>"

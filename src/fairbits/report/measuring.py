@@ -60,6 +60,8 @@ def kept(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any]
         return None
     document = read_json(path)
     figures = document.get("figures", {})
+    if "confidence" not in document.get("bound", {}):
+        return None  # its bound did not hold: measured by an earlier version
     wanted = (subject.fingerprint(), evaluator.epsilon, evaluator.partition)
     found = (document.get("fingerprint"), figures.get("epsilon"), figures.get("partition"))
     return document if found == wanted else None
@@ -84,7 +86,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         stakes=tuple(Stake(**stake) for stake in document["stakes"]),
         bound_bits=bound["bits"],
         bound_rate=bound["rate"],
-        bound_credibility=bound["credibility"],
+        bound_confidence=bound["confidence"],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Table
 from fairbits.domain.attribute import Codes
 from fairbits.measure import Evaluator
 from fairbits.measure.evaluate import THRESHOLD
@@ -27,12 +28,16 @@ def axes_of(evaluator: Evaluator) -> Axes:
     )
 
 
-def real_people(evaluator: Evaluator, rows: Codes, numbers: list[int]) -> list[Portrait]:
-    """Portraits of rows of the table, the worst first as they come."""
-    if not numbers:
+def real_people(evaluator: Evaluator, table: Table, rows: list[int]) -> list[Portrait]:
+    """Portraits of rows of the table (counted from 0), the worst first as they come."""
+    if not rows:
         return []
-    places = [f"row {number + 1:,} of the table" for number in numbers]
-    return _portraits(evaluator, rows[numbers], places, real=True)
+    return _portraits(evaluator, table.codes[rows], [row_words(table, row) for row in rows], real=True)
+
+
+def row_words(table: Table, row: int) -> str:
+    """A row (counted from 0) in words."""
+    return table.place(row) + (" of the table" if table.file is None else "")
 
 
 def found_people(evaluator: Evaluator, run: Run) -> list[Portrait]:

@@ -5,9 +5,9 @@ A figure is an ordinary matplotlib figure, made without pyplot: nobody's setting
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: What knows the model that the twins of a person are scored with.
 Source = Run | Measurement | Evaluator
+#: Loading a subject takes longer than a picture: it is done once for each run at hand.
+_EVALUATORS: WeakKeyDictionary[Run, Evaluator] = WeakKeyDictionary()
 
 
 def twins(case: Case | Person | dict[str, str], source: Source) -> Picture:
@@ -94,14 +96,11 @@ def _evaluator(source: Source) -> Evaluator:
         return source
     if isinstance(source, Measurement):
         return source.evaluator
-    return _of_run(str(source.folder))
-
-
-@cache
-def _of_run(folder: str) -> Evaluator:
-    """Loading a subject takes longer than a picture: it is done once a run."""
-    run = Run.open(folder)
-    return evaluator_of_run(run, subject_of(run))
+    if source not in _EVALUATORS:
+        # A run that was started from Python has its subject at hand, and may be the only one who knows it.
+        at_hand = getattr(source, "subject", None)
+        _EVALUATORS[source] = evaluator_of_run(source, subject_of(source, at_hand))
+    return _EVALUATORS[source]
 
 
 def _codes(case: Any, evaluator: Evaluator) -> Codes:

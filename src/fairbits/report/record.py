@@ -28,6 +28,7 @@ class About:
     regression: bool
     model: str
     notes: tuple[str, ...]
+    blind: bool = False  # no twin can score differently, by the way the model is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound_bits: float
     bound_rate: float
-    bound_credibility: float
+    bound_confidence: float
 
     @property
     def complete(self) -> bool:
@@ -140,7 +141,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Neuron:
-    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed."""
+    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed.
+
+    The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other. ``acd_choosing`` ranks.
+    """
 
     layer: int
     neuron: int
@@ -149,6 +153,7 @@ class Neuron:
     statistic: str | None
     accuracy: float | None
     k_mean: float | None
+    acd_choosing: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,14 +51,17 @@ def summary_of_run(run: Run) -> dict[str, Any]:
     }
 
 
-def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool) -> tuple[Near, ...]:
-    """The largest k by how real the person is, with what the measurement of the rows adds."""
+def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind: bool = False) -> tuple[Near, ...]:
+    """The largest k by how real the person is, with what the measurement of the rows adds.
+
+    Of a ``blind`` model every figure is exact, whoever was asked about.
+    """
     from math import log2
 
     found = []
     for key, people in _NEAR.items():
         k = max(summary.get(key) or 0, rows_k_max)
-        exact = key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact)
+        exact = blind or key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact)
         found.append(Near(people, k or None, log2(k) if k else None, exact))
     return tuple(found)
 

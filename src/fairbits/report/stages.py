@@ -27,6 +27,7 @@ _FIGURES = (
     ("id_rate_rows", "rows whose decision flips", "share"),
 )
 _ATTACK = (
+    ("evaluations", "people asked, fresh search", "whole"),
     ("k_max", "largest k, fresh search", "whole"),
     ("k_mean", "mean k, fresh search", "number"),
     ("id_rate", "ID rate, fresh search", "share"),
@@ -44,7 +45,7 @@ def debugged_of(folder: Path) -> Debugged | None:
     return Debugged(
         samples=found["samples"],
         samples_worst=found["samples_worst"],
-        k_mean=found["k_mean"],
+        k_mean=found.get("k_reported", found["k_mean"]),
         accuracy=found["accuracy"],
         suspect=suspect,
         layers=tuple(_layer(layer, suspect) for layer in found["layers"]),
@@ -78,20 +79,30 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
     if suspect is None or not path.is_file():
         return ()
     best: dict[int, dict[str, Any]] = {}
-    acd: dict[int, float | None] = {}
+    acd: dict[int, tuple[float | None, float | None]] = {}
     for row in pq.read_table(BytesIO(path.read_bytes())).to_pylist():
         if row["layer"] != suspect:
             continue
         number = row["neuron"]
-        acd[number] = row["acd"]
-        if row["kept"] and (number not in best or row["k_mean"] < best[number]["k_mean"]):
+        acd[number] = row["acd"], row.get("acd_choosing", row["acd"])
+        row.setdefault("k_choosing", row["k_mean"])  # files of earlier versions know one figure only
+        row.setdefault("k_reported", row["k_mean"])
+        if row["kept"] and (number not in best or row["k_choosing"] < best[number]["k_choosing"]):
             best[number] = row
-    return tuple(_neuron(suspect, number, acd[number], best.get(number, {})) for number in sorted(acd))
+    return tuple(_neuron(suspect, number, *acd[number], best.get(number, {})) for number in sorted(acd))
 
 
-def _neuron(layer: int, number: int, acd: float | None, best: dict[str, Any]) -> Neuron:
-    held = (best.get(name) for name in ("value", "statistic", "accuracy", "k_mean"))
-    return Neuron(layer, number, acd, *held)
+def _neuron(layer: int, number: int, acd: float | None, choosing: float | None, best: dict[str, Any]) -> Neuron:
+    return Neuron(
+        layer=layer,
+        neuron=number,
+        acd=acd,
+        hold=best.get("value"),
+        statistic=best.get("statistic"),
+        accuracy=best.get("accuracy"),
+        k_mean=best.get("k_reported"),
+        acd_choosing=choosing,
+    )
 
 
 def repaired_of(folder: Path) -> Repaired | None:
@@ -101,12 +112,13 @@ def repaired_of(folder: Path) -> Repaired | None:
     found = read_json(folder / REPAIR)
     before, evidence = found["before"]["held_out"], found["evidence"]
     chosen = next(repair for repair in found["repairs"] if repair["name"] == found["chosen"])
-    mends = [_mend(repair, found["chosen"]) for repair in found["repairs"]]
+    first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
+    mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
     ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
     return Repaired(
         chosen=found["chosen"],
-        words=_words(chosen),
+        words=_words(chosen, first),
         max_accuracy_loss=found["max_accuracy_loss"],
         accuracy_before=before["accuracy"],
         k_mean_before=before["k_mean"],
@@ -122,16 +134,18 @@ def repaired_of(folder: Path) -> Repaired | None:
     )
 
 
-def _mend(repair: dict[str, Any], chosen: str) -> Mend:
+def _mend(repair: dict[str, Any], chosen: str, first: int) -> Mend:
     after = repair["held_out"]
     flags = {name: bool(repair[name]) for name in ("within_budget", "yardstick", "on_front")}
     figures = {name: after[name] for name in ("accuracy", "k_mean", "id_rate")}
-    return Mend(name=repair["name"], words=_words(repair), chosen=repair["name"] == chosen, **figures, **flags)
+    return Mend(name=repair["name"], words=_words(repair, first), chosen=repair["name"] == chosen, **figures, **flags)
 
 
-def _words(repair: dict[str, Any]) -> str:
-    """What was done; layers are counted from 1 here, as on the rest of the page."""
-    held = [f"neuron {do['neuron']} of layer {do['layer'] + 1} at {do['value']:.4g}" for do in repair["neurons"]]
+def _words(repair: dict[str, Any], first: int) -> str:
+    """What was done; ``first`` is what the file calls the first hidden layer, which is layer 1 on the page."""
+    held = [
+        f"neuron {do['neuron']} of layer {do['layer'] - first + 1} at {do['value']:.4g}" for do in repair["neurons"]
+    ]
     parts = [f"protected inputs moved {repair['shrink']:.0%} of the way to their mean"] if repair["shrink"] else []
     if held:
         parts.append("holds " + ", ".join(held[:4]) + (f" and {len(held) - 4} more" if len(held) > 4 else ""))

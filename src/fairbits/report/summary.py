@@ -44,7 +44,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "bound": {
                 "bits": measured.bound_bits,
                 "rate": measured.bound_rate,
-                "credibility": measured.bound_credibility,
+                "confidence": measured.bound_confidence,
             },
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],

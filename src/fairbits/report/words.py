@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairbits.domain.words import joined, shortened
+from fairbits.domain.words import joined, shortened, unsigned_zero
 from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"
@@ -16,11 +16,14 @@ CITATION = (
     "Verya Monjezi, Ashutosh Trivedi, Gang Tan, Saeid Tizpaz-Niari: Information-Theoretic Testing and Debugging of "
     "Fairness Defects in Deep Neural Networks. ICSE 2023."
 )
+_SEARCH = (
+    "A search finds what it finds: its largest k is a lower bound. Only figures called exact rest on everybody they "
+    "speak of."
+)
 LIMITS = (
     "Twins are the same person with other protected values. Some of them may be people who could not exist; the "
     "further a person is from a real row, the likelier that is.",
-    "A search finds what it finds: its largest k is a lower bound. Only figures called exact rest on everybody they "
-    "speak of.",
+    _SEARCH,
     "Bits count the direct use of protected attributes. A decision that uses none of them may still use attributes "
     "that stand in for them (proxies).",
     "Scores closer than ε count as the same. A smaller ε gives more classes, a larger one fewer; compare figures only "
@@ -32,9 +35,16 @@ LIMITS = (
 )
 
 
+def limits(about: About) -> tuple[str, ...]:
+    """What the figures cannot say. A blind model's are exact, whatever was searched."""
+    return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
+
+
 def sentence(about: About, bits: float) -> str:
     """The report in one sentence."""
     names = joined([shortened(name, 60) for name in about.protected])
+    if about.blind:
+        return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
         return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
     return f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
@@ -66,7 +76,7 @@ def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
     asked = searched.figures.get("evaluations") or 0
     everybody = "" if math.isinf(about.domain) else f" (the domain has about {power(about.domain)} different people)"
     left = f"Not examined: people that the search did not reach{everybody}"
-    if asked >= about.domain:
+    if asked >= about.domain or about.blind:
         left = "Not examined: values outside the stated domains"
     return (f"{left}; attributes that stand in for protected ones; whether the labels are right.",)
 
@@ -134,7 +144,7 @@ def budget(limits: Mapping[str, Any]) -> str:
 
 def number(value: float | None, digits: int = 0) -> str:
     """A number with thousands set apart; a dash for nothing."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    return "–" if value is None else unsigned_zero(f"{value:,.{digits}f}")
 
 
 def power(value: float) -> str:
@@ -151,12 +161,12 @@ def power(value: float) -> str:
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage."""
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
+    return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
     """A number that shows its sign."""
-    return "–" if value is None else f"{value:+,.{digits}f}".replace("-", "−")
+    return "–" if value is None else unsigned_zero(f"{value:+,.{digits}f}").replace("-", "−")
 
 
 def by_kind(value: float | None, kind: str) -> str:

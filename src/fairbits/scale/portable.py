@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Unpack
 
 from fairbits.data import Subject, load_subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import ModelError
 
 
@@ -18,10 +20,10 @@ class Portable:
     content: bytes | None
     source: str | None
     protected: tuple[str, ...]
-    trust_pickle: bool = False
+    grants: GrantOptions = field(default_factory=GrantOptions)
 
     @classmethod
-    def of(cls, subject: Subject, *, trust_pickle: bool = False) -> Portable:
+    def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
         """Pack a subject."""
         content: bytes | None = None
         try:
@@ -33,14 +35,14 @@ class Portable:
                     f"in a subject.toml, which workers can open, or leave the workers out."
                 ) from None
         protected = tuple(subject.schema.protected)
-        return cls(subject.name, subject.fingerprint(), content, subject.source, protected, trust_pickle)
+        return cls(subject.name, subject.fingerprint(), content, subject.source, protected, grants)
 
     def open(self) -> Subject:
         """The subject, in whatever process this is."""
         if self.content is not None:
             subject: Subject = pickle.loads(self.content)  # noqa: S301 - packed by our own coordinator
             return subject
-        subject = load_subject(str(self.source), trust_pickle=self.trust_pickle).with_protected(self.protected)
+        subject = load_subject(str(self.source), **self.grants).with_protected(self.protected)
         if subject.fingerprint() != self.fingerprint:
             raise ModelError(
                 f"subject {self.name!r} is another one where the worker runs ({self.source!r}); give all machines "

@@ -129,7 +129,9 @@ _own: dict[str, Any] = {}
 
 def _begin(payload: bytes, flag: Any, threads: int) -> None:
     """The first thing that a worker does. It must not fail: a pool would hide why."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the coordinator decides
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach all processes of a group; the coordinator decides
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="fairbits-parent", daemon=True).start()
     _own.update(payload=payload, flag=flag, threads=threads)
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fairbits.data import Subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import shard_search
 from fairbits.scale.coordinating import RETRIES, Carried, carry_out
@@ -19,14 +20,17 @@ from fairbits.scale.planning import Plan, Shard
 from fairbits.scale.portable import Portable
 from fairbits.search import Settings, Tally, search_subject
 from fairbits.search.problem import Problem
-from fairbits.search.running import Watch, manifest_of, problem_of
+from fairbits.search.running import Watch, fitted, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import summarise
 from fairbits.store import Run, ShardedWriter
+from fairbits.store import folder as places
 from fairbits.store.places import is_local, new_folder, place_of
 
 #: Seconds after which run.json is written again, at least.
 WRITE_EVERY = 2.0
+#: Seconds between two looks whether the run is still there.
+LOOK_EVERY = 0.5
 
 
 def search(
@@ -38,9 +42,9 @@ def search(
     shards: int | None = None,
     resume: bool = False,
     force: bool = False,
-    trust_pickle: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
 ) -> Run:
     """Search with these hands, and give back the run.
 
@@ -59,12 +63,13 @@ def search(
         several = strategy.rounds is None and plan.count is not None and plan.count > 1
         elsewhere = place is not None and not is_local(place)
         sharded = several or elsewhere or hands.many or shards is not None
+    settings, strategy = fitted(settings, problem, plan.shard(0).budget, place if resume else None)
     if not sharded:
         return search_subject(subject, settings, place, resume=resume, force=force, watch=watch, stop=stop)
     manifest = manifest_of(subject, settings, problem.evaluator.epsilon) | hands.manifest()
     manifest |= {"shards": plan.count, "threads": hands.each}
     place = place or new_folder(subject.name, settings.strategy)
-    packed = Portable.of(subject, trust_pickle=trust_pickle) if hands.elsewhere else subject
+    packed = Portable.of(subject, **grants) if hands.elsewhere else subject
     writer = (
         ShardedWriter.resume(place, manifest)
         if resume
@@ -116,7 +121,7 @@ class _Searching:
         for record in self.complete.values():
             add_tally(self.tally, Tally(**record["tally"]))
         self.used = float(writer.facts.get("seconds") or 0.0)
-        self.begin = self.written = time.monotonic()
+        self.begin = self.written = self.looked = time.monotonic()
         self.started = False
 
     def _to_be_redone(self, record: dict[str, Any]) -> bool:
@@ -194,17 +199,26 @@ class _Searching:
         self.writer.note(done=len(self.complete), seconds=self.elapsed)
 
     def _fault(self, number: int, failed: int, fault: Fault) -> None:
+        places.check_present(self.writer.folder)  # no further try could mend that
         self.writer.note({"shard": number, "attempt": failed, "kind": fault.kind, "what": fault.words})
         self._write()
 
     def _tell(self, tally: Tally) -> None:
         """Of the shard that is being done in this process."""
+        self._look()
         if self.watch is not None:
             shown = Tally(**asdict(self.tally))
             add_tally(shown, tally)
             self.watch(self._with_goal(shown), self.elapsed)
 
+    def _look(self) -> None:
+        """Notice within seconds that the folder is gone: workers would try again and again."""
+        if time.monotonic() - self.looked >= LOOK_EVERY:
+            self.looked = time.monotonic()
+            places.check_present(self.writer.folder)
+
     def _tick(self) -> None:
+        self._look()
         if self.watch is not None:
             self.watch(self._with_goal(self.tally), self.elapsed)
         if time.monotonic() - self.written >= WRITE_EVERY:

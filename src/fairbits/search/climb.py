@@ -1,21 +1,27 @@
 """`climb`: our own search for the largest k, then the widest span, and for as many people on the way as possible.
 
-A population of real people climbs together. Every generation each member proposes a change or two: a free
-attribute moved a little or drawn anew, or now and then a mix with a better member. Gradients at the twins with the
-lowest and the highest score tell which changes would bring them together: those are passed over (`moves`). Changes are
-kept by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and a bonus for decisions
-that differ: a population that only ever went up would settle on a few people and find nobody else. Members whose twins
-all score alike step along the gradient towards the decision boundary, where scores begin to differ.
+A population of real people climbs together, several members from each seed. Every generation each member proposes a
+change or two: a free attribute moved a little or drawn anew, or now and then a mix with a better member. Gradients at
+the twins with the lowest and the highest score tell which changes would bring them together: those are passed over
+(`moves`). Changes are kept by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and
+a bonus for decisions that differ: a population that only ever went up would settle on a few people and find nobody
+else. Members whose twins all score alike step along the gradient towards the decision boundary, where scores begin to
+differ.
 
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
 
-Models without gradients are searched in the same way, with changes taken as they come.
+Models without gradients are searched in the same way, with changes taken as they come; for tree ensembles every change
+goes at least as far as the next threshold of the ensemble (`thresholds`).
+
+How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
+members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +32,8 @@ from fairbits.errors import OptionError
 from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_some, margins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import Strategy, metropolis, population
+from fairbits.search.thresholds import across
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
 MIX, MIX_AGREED = 0.03, 0.5
@@ -36,23 +43,41 @@ LOOK_EVERY, LOOKERS = 40, 4
 FLIP, ROOM = 3.0, 4.0
 #: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
+#: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
+FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 2000
+#: Members at most, and generations at least as far as there can be as many.
+MOST_MEMBERS, LEAST_GENERATIONS = 2048, 32
 
 
 @dataclass(frozen=True)
 class Climb(Strategy):
     """Population search; gradients help where the model has them."""
 
-    seeds: int | None = None  # how many climb together; None: by the number of twins
+    seeds: int | None = None  # rows that are climbed from together; None: by the budget
+    chains: int | None = None  # members that start from each seed; None: by the budget, 1 where seeds are given
     generations: int = 1000
     temperature: float = 1.0
 
     name: ClassVar[str] = "climb"
+    fits: ClassVar[tuple[str, ...]] = ("seeds", "chains")
 
     def __post_init__(self) -> None:
-        if self.generations < 1 or (self.seeds is not None and self.seeds < 1):
-            raise OptionError(f"generations ({self.generations}) and seeds ({self.seeds}) must be 1 or more.")
+        for option in ("seeds", "chains", "generations"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise OptionError(f"{option} is {value}; it must be 1 or more.")
         if not self.temperature > 0:
             raise OptionError(f"the temperature is {self.temperature}; it must be larger than 0.")
+
+    @classmethod
+    def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
+        """Options with seeds and chains that suit a search of about so many people with m twins each."""
+        seeds, chains = options.get("seeds"), options.get("chains")
+        if seeds is None:
+            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), FEWEST_SEEDS, MOST_SEEDS))
+            members = min(people // LEAST_GENERATIONS, population(m), MOST_MEMBERS)
+            chains = chains or max(1, members // seeds)
+        return {**options, "seeds": seeds, "chains": chains or 1}
 
     def prepare(self, problem: Problem) -> None:
         """Compile the kernel of the proposals."""
@@ -63,9 +88,10 @@ class Climb(Strategy):
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population from its seeds to the end of its generations."""
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or population(oracle.evaluator.m))
-        anchors = problem.rows[rows]
+        rows = problem.pick_rows(rng, self.seeds or MOST_SEEDS)
         numbers, figures = oracle.open_seeds(rows)
+        member = np.tile(np.arange(len(rows)), self.chains or 1)  # the seed of each
+        anchors, numbers, figures = problem.rows[rows[member]], numbers[member], figures.rows(member)
         members = Members(oracle, anchors.copy(), figures)
         looked: set[bytes] = set()
         for generation in range(1, self.generations + 1):
@@ -73,8 +99,7 @@ class Climb(Strategy):
             members.step_to_boundary(proposed, rng)
             proposed = problem.limit(proposed, anchors, rng, current=members.people)
             found = oracle.ask(proposed, seeds=numbers, origin="climb")
-            fall = np.minimum(height(found) - members.heights, 0.0)
-            kept = np.flatnonzero(rng.random(len(rows)) < np.exp(fall / self.temperature))
+            kept = np.flatnonzero(metropolis(height(found) - members.heights, rng, temperature=self.temperature))
             members.move(kept, proposed[kept], found.rows(kept))
             if generation % LOOK_EVERY == 0 and problem.within is None:
                 look_around(oracle, members, numbers, looked)
@@ -108,6 +133,10 @@ class Members:
         self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
+        free = set(problem.free.tolist())
+        known = oracle.evaluator.thresholds
+        self._thresholds = {column: at for column, at in known.items() if column in free}
+        self._discrete = np.array([attribute.discrete for attribute in problem.schema.attributes])
         if self._foresees:
             self._below = oracle.foresight(people, figures.low_twin)
             self._above = oracle.foresight(people, figures.high_twin)
@@ -125,6 +154,8 @@ class Members:
             twins=evaluator.m,
             threads=evaluator.threads,
         )
+        if self._thresholds:
+            proposed = across(self.people, proposed, self._thresholds, self._discrete)
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
         mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
         rivals = rng.integers(0, len(proposed), (len(mixing), 2))

@@ -8,8 +8,16 @@ Networks", ICSE 2023, Algorithm 1. Where we differ from its public code, and why
   is certain; where it is zero all the same (dead ReLUs), one random attribute moves, as in the paper;
 * a hop is one evaluation: the inner L-BFGS-B of the public code re-evaluates the same integer point 13 times of 14.
   Real attributes, where an inner step can do something, take one gradient step towards a wider span with each hop;
-* the pair of twins is drawn without replacement and afresh each time;
-* at a bound a step is turned round instead of clipped away, and categories are moved as wholes: no impossible people.
+* the pair of twins of the global phase is drawn without replacement and afresh each time; that of the local phase are
+  the twins with the lowest and the highest score, who are in the lowest and the highest class;
+* at a bound a local step is turned round instead of clipped away, and categories are moved as wholes: no impossible
+  people.
+
+Where Algorithm 1 leaves something open, and what is done here (docs/method.md has the effects, measured):
+
+* a seed begins with one class and no distance as its best so far, so that a local phase needs classes to widen: with
+  binary feedback only people whose decisions differ get one;
+* an attribute with no slope at all has no inverse: it counts as steep as the flattest attribute that has one.
 """
 
 from __future__ import annotations
@@ -27,13 +35,11 @@ from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.partition import assign, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import Strategy, metropolis, population
 
 #: Seeds that advance together, at most: with more, a short search would end before their hops lead anywhere.
 LARGEST = 1024
 FEEDBACK = ("quantitative", "binary")
-#: An attribute's gradient counts as at least this share of the mean one, lest a dead attribute take every hop.
-FLOOR = 0.01
 
 
 @dataclass(frozen=True)
@@ -66,13 +72,13 @@ class Dice(Strategy):
         anchors = problem.rows[rows]
         people = anchors.copy()
         numbers, figures = oracle.open_seeds(rows)
-        best_k, best_span = np.full(len(rows), -1.0), np.full(len(rows), -1.0)
+        best = self._nothing(len(rows))
         for move in range(self.global_moves):
             if move:
                 figures = oracle.ask(people, seeds=numbers, origin="global")
-            k, span = self._worth(figures)
-            better = (k > best_k) | ((k == best_k) & (span > best_span))
-            best_k, best_span = np.where(better, k, best_k), np.where(better, span, best_span)
+            worth = self._worth(figures)
+            better = grew(worth, best)
+            best = np.where(better[:, None], worth, best)
             direction = self._direction(oracle, people, rng)
             if better.any():
                 self._local(oracle, people[better], anchors[better], numbers[better], figures.rows(better), rng)
@@ -87,10 +93,12 @@ class Dice(Strategy):
         else:
             members = assign(scores, oracle.evaluator.epsilon, oracle.evaluator.partition)
         one, other = two_of_largest(members, rng, oracle.evaluator.valid_twins(people))
-        first, second = np.sign(oracle.gradients(people, one)), np.sign(oracle.gradients(people, other))
-        direction = np.where(first == second, first, 0.0)
-        if not oracle.problem.schema.regression:  # the loss falls with the margin of the label that is given
-            direction[favourable[np.arange(len(people)), one]] *= -1.0
+        first, second = oracle.gradients(people, one), oracle.gradients(people, other)
+        if not oracle.problem.schema.regression:  # a number has no label, and so no side to move away from
+            person = np.arange(len(people))
+            first = loss_slopes(first, favourable[person, one])
+            second = loss_slopes(second, favourable[person, other])
+        direction = agreed(first, second)
         still = np.flatnonzero(~direction.any(axis=1))
         direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
         return direction
@@ -122,24 +130,54 @@ class Dice(Strategy):
             hopped = problem.limit(hopped, anchors, rng, current=current)
             found = oracle.ask(hopped, seeds=seeds, origin="local")
             reached = self._spread(oracle, found)
-            accepted = rng.random(len(current)) < np.exp(np.minimum(reached - score, 0.0))
+            accepted = metropolis(reached - score, rng)
             current[accepted], score[accepted] = hopped[accepted], reached[accepted]
             weights[accepted], wider[accepted] = hop_plan(oracle, hopped[accepted], found.rows(accepted))
 
-    def _worth(self, figures: Evaluation) -> tuple[Codes, Codes]:
-        """What a person is judged by in the global phase: k, then the span; or only whether decisions differ."""
+    def _nothing(self, seeds: int) -> Codes:
+        """What is best before anybody was judged: one class, no distance; or decisions that are all the same."""
+        return np.tile([0.0 if self.feedback == "binary" else 1.0, 0.0], (seeds, 1))
+
+    def _worth(self, figures: Evaluation) -> Codes:
+        """What a person is judged by in the global phase, (n, 2): k and the distance between the outer classes (none
+        where there is but one); or only whether decisions differ.
+        """
         if self.feedback == "binary":
-            return figures.flips.astype(np.float64), np.zeros(len(figures.k))
-        return figures.k.astype(np.float64), figures.span.astype(np.float64)
+            return np.column_stack([figures.flips.astype(np.float64), np.zeros(len(figures.k))])
+        distance = np.where(figures.k > 1, figures.span, 0.0)
+        return np.column_stack([figures.k.astype(np.float64), distance.astype(np.float64)])
 
     def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
-        """Δ: how many classes fit between the lowest and the highest score, taken or not."""
+        """Δ, what a local phase widens: the index of the highest-scoring class less that of the lowest."""
         if self.feedback == "binary":
             return figures.flips.astype(np.float64)
-        if oracle.evaluator.partition == "constrained":
-            return np.floor(figures.span.astype(np.float64) / oracle.evaluator.epsilon)
+        if oracle.evaluator.partition == "constrained":  # classes are counted from the lowest score on
+            return figures.k.astype(np.float64) - 1.0
         ends = grid_bins(np.column_stack([figures.low, figures.high]), oracle.evaluator.epsilon)
         return (ends[:, 1] - ends[:, 0]).astype(np.float64)
+
+
+def grew(worth: Codes, best: Codes) -> npt.NDArray[np.bool_]:
+    """Where k grew, or k is equal and the distance grew: the order of k + (1 − exp(−0.1·δ)), which is below k + 1.
+
+    >>> grew(np.array([[3, 0.1], [2, 0.4], [2, 0.3], [1, 0.9]]), np.array([[2, 0.3]] * 4)).tolist()
+    [True, True, False, False]
+    """
+    return (worth[:, 0] > best[:, 0]) | ((worth[:, 0] == best[:, 0]) & (worth[:, 1] > best[:, 1]))
+
+
+def loss_slopes(slopes: Codes, favourable: npt.NDArray[np.bool_]) -> Codes:
+    """Slopes of the margin, turned to the signs of the loss against each twin's own label.
+
+    The loss of a favourable label falls as the margin rises; that of an unfavourable one rises with it.
+    """
+    return np.where(favourable[:, None], -slopes, slopes)
+
+
+def agreed(first: Codes, second: Codes) -> Codes:
+    """The signs that two twins' slopes share, 0 where they differ."""
+    one = np.sign(first)
+    return np.where(one == np.sign(second), one, 0.0)
 
 
 def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
@@ -152,10 +190,16 @@ def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes,
 
 
 def inverse(low: Codes, high: Codes) -> Codes:
-    """Weights inverse to the summed slopes of two twins, the same for all attributes where there are none."""
+    """Weights inverse to the summed slopes of two twins, the same for all attributes where there are none.
+
+    An attribute without a slope counts as steep as the flattest one that has some, for 1/0 is no weight.
+
+    >>> inverse(np.array([[1.0, -2.0, 0.0]]), np.array([[1.0, 2.0, 0.0]])).tolist()
+    [[0.5, 0.25, 0.5]]
+    """
     slope = np.abs(low) + np.abs(high)
-    mean = slope.mean(axis=1, keepdims=True)
-    return 1.0 / np.where(mean > 0, np.maximum(slope, FLOOR * mean), 1.0)
+    flattest = np.where(slope > 0, slope, np.inf).min(axis=1, keepdims=True)
+    return 1.0 / np.where(slope > 0, slope, np.where(np.isfinite(flattest), flattest, 1.0))
 
 
 def draw(weights: Codes, rng: np.random.Generator) -> Indices:

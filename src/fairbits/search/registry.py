@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from math import isfinite
+from typing import Any, get_args, get_type_hints
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.search.adf import Adf
@@ -31,15 +32,16 @@ DEFAULT = Climb.name
 
 def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> Strategy:
     """A strategy with its options, able to work on this model."""
-    if name == Exhaustive.name:
-        return Exhaustive(problem, **options)
-    if name not in STRATEGIES:
+    if name not in (*STRATEGIES, Exhaustive.name):
         raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
-    kind = STRATEGIES[name]
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # every strategy is a dataclass
+    kind = STRATEGIES.get(name, Exhaustive)
+    known = [field.name for field in fields(kind) if field.name != "problem"]  # type: ignore[arg-type]  # a dataclass
     for option in options:
         if option not in known:
             raise OptionError(f"strategy {name!r} has no option {option!r}; {choose_from(option, known)}")
+    options = _checked(kind, options)
+    if kind is Exhaustive:
+        return Exhaustive(problem, **options)
     missing = lacking(kind, problem)
     if missing is not None:
         able = ", ".join(other.name for other in STRATEGIES.values() if lacking(other, problem) is None)
@@ -48,6 +50,27 @@ def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> St
             f"use one of: {able}."
         )
     return kind(**options)
+
+
+def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, each of the kind that the strategy states; 2.0 is as good a whole number as 2."""
+    stated = get_type_hints(kind)
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        wanted = get_args(stated[name]) or (stated[name],)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        if value is None and type(None) in wanted:
+            found[name] = None
+        elif int in wanted and number and float(value).is_integer():
+            found[name] = int(value)
+        elif float in wanted and number:
+            found[name] = float(value)
+        elif str in wanted and isinstance(value, str):
+            found[name] = value
+        else:
+            what = "a whole number" if int in wanted else "a number" if float in wanted else "a word"
+            raise OptionError(f"option {name!r} of strategy {kind.name!r} is {value!r}; it takes {what}.")
+    return found
 
 
 def lacking(kind: type[Strategy], problem: Problem) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
-from fairbits.search.registry import DEFAULT, make_strategy
+from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
 from fairbits.search.seen import Seen, keys_of
-from fairbits.search.strategy import Strategy
+from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import summarise
 from fairbits.store import Run, RunWriter
 from fairbits.store.places import new_folder
@@ -64,9 +64,10 @@ def search_subject(
     clock: Clock = time.perf_counter,
 ) -> Run:
     """Search, keep everything on disk, and give back the run. ``stop`` is asked before every batch."""
-    problem, strategy = problem_of(subject, settings)
-    manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
+    problem, _ = problem_of(subject, settings)
     place = Path(folder) if folder is not None else new_folder(subject.name, settings.strategy)
+    settings, strategy = fitted(settings, problem, settings.budget, place if resume else None)
+    manifest = manifest_of(subject, settings, problem.evaluator.epsilon)
     keeping: dict[str, Any] = {"complete": problem.realism, "in_step": thread_count(settings.threads) == 1}
     if resume:
         writer = RunWriter.resume(place, manifest, **keeping)
@@ -91,6 +92,34 @@ def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     return problem, make_strategy(settings.strategy, settings.options, problem)
+
+
+def fitted(
+    settings: Settings, problem: Problem, budget: Budget, before: Path | None = None
+) -> tuple[Settings, Strategy]:
+    """Settings with the options that the strategy fits to a budget, and the strategy that they make.
+
+    Parameters
+    ----------
+    settings
+        As asked for; options that are given stay as they are.
+    problem
+        What is searched.
+    budget
+        Of one task: the whole search, or a shard of it.
+    before
+        The folder of the run that goes on, if one does: it keeps the options that it began with.
+    """
+    kind, given = STRATEGIES.get(settings.strategy), settings.options
+    if kind is None:  # an enumeration has nothing to fit
+        return settings, make_strategy(settings.strategy, given, problem)
+    if before is not None:
+        record = Run.open(before).manifest
+        kept = record["options"] if record["strategy"] == settings.strategy else {}
+        given = {**{name: kept[name] for name in kept if name in kind.fits}, **given}
+    m, native = problem.evaluator.m, problem.evaluator.native
+    options = kind.fitted(given, people=people_in(budget, m=m, native=native), m=m)
+    return replace(settings, options=options), make_strategy(settings.strategy, options, problem)
 
 
 def _rounds(strategy: Strategy, oracle: Oracle, writer: RunWriter, seed: int) -> str:

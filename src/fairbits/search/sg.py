@@ -51,8 +51,8 @@ class Sg(Strategy):
     def __post_init__(self) -> None:
         if not 0 <= self.confidence <= 1:
             raise OptionError(f"confidence is {self.confidence}; it lies between 0 and 1.")
-        for option in ("neighbours", "depth", "batches"):
-            if getattr(self, option) < 1:
+        for option in ("seeds", "neighbours", "depth", "batches"):
+            if getattr(self, option) is not None and getattr(self, option) < 1:
                 raise OptionError(f"{option} is {getattr(self, option)}; it must be 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002

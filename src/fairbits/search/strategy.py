@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from fairbits.search.budget import Budget
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
+
+Flags = npt.NDArray[np.bool_]
+
+#: People a second that compiled kernels are taken to manage, and scores a second of any other model. Round figures,
+#: not measured ones: what they decide must not depend on the machine.
+NATIVE_PEOPLE, FOREIGN_SCORES = 150_000, 300_000
 
 
 class Strategy(ABC):
@@ -21,12 +30,34 @@ class Strategy(ABC):
     name: ClassVar[str]
     needs_gradients: ClassVar[bool] = False
     needs_layers: ClassVar[bool] = False
+    #: Options whose defaults follow from the budget.
+    fits: ClassVar[tuple[str, ...]] = ()
     #: How many rounds there are in all, for strategies that come to an end; None for those that never do.
     rounds: int | None = None
     #: How many people it will ask about in all, where it knows.
     people: int | None = None
     #: Once all rounds are done: everybody within so many changes of a real row has been asked.
     exact_within: int | None = None
+
+    @classmethod
+    def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:  # noqa: ARG003
+        """Options in full, where a default depends on how long the search is.
+
+        Parameters
+        ----------
+        options
+            As given; nothing that is given is changed.
+        people
+            About how many people the search will ask about: see `people_in`.
+        m
+            How many twins each of them has.
+
+        Returns
+        -------
+        dict
+            What run.json keeps, so that the same options mean the same search whatever ends it.
+        """
+        return dict(options)
 
     def prepare(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to do
         """What is done once, before the clock starts: compiling kernels, say."""
@@ -39,3 +70,16 @@ class Strategy(ABC):
 def population(m: int) -> int:
     """How many people advance together: enough twins to keep the engine busy, not more than memory likes."""
     return int(np.clip(196_608 // m, 1024, 4096))
+
+
+def people_in(budget: Budget, *, m: int, native: bool) -> int:
+    """About how many people a budget pays for; seconds are taken at a fixed rate, the same on every machine."""
+    counts = [budget.evaluations, budget.cases, None if budget.queries is None else budget.queries // m]
+    if budget.seconds is not None:
+        counts.append(int(budget.seconds * (NATIVE_PEOPLE if native else FOREIGN_SCORES / m)))
+    return max(1, min(count for count in counts if count is not None))
+
+
+def metropolis(gain: npt.NDArray[np.float64], rng: np.random.Generator, *, temperature: float = 1.0) -> Flags:
+    """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature)."""
+    return rng.random(len(gain)) < np.exp(np.minimum(gain, 0.0) / temperature)

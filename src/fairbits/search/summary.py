@@ -71,7 +71,10 @@ def _near_figures(figures: dict[str, Any], oracle: Searched, exact_within: int |
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
     rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []
-    if exact_within is not None:
+    if oracle.evaluator.blind:  # nobody's twins can differ, whoever was asked about
+        exact = ["k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "k_max"]
+        figures.update(dict.fromkeys(exact, 1))
+    elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
     elif len(rows) * oracle.evaluator.m <= MOST_SCORES and oracle.evaluator.native:
         on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import re
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
-from fairbits.errors import OptionError
+from fairbits.errors import FairbitsError, OptionError
 from fairbits.store import parts, shards
 from fairbits.store.files import TEMPORARY
 from fairbits.store.places import is_local
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+#: Held while somebody writes; it belongs to no run, and may be left over.
+LOCK = ".lock"
 RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
 _OWN = re.compile(
     r"(run|summary|checkpoint|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
@@ -56,29 +63,62 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-def lock(folder: Path) -> int | None:
-    """Keep other writers out until the handle is closed, or the process gone. No lock where the system has none."""
+class Lock:
+    """Keeps other writers out of a folder until it is released, or the process is gone."""
+
+    def __init__(self, held: BaseFileLock, path: Path):
+        self._held, self._path = held, path
+
+    def release(self) -> None:
+        """Let other writers in. The file goes first: whoever got hold of it looks whether it is still there."""
+        if self._held.is_locked:
+            with suppress(OSError):  # the folder may be gone, or (on Windows) the file in use till the next line
+                self._path.unlink()
+            self._held.release()
+
+
+def lock(folder: Path) -> Lock | None:
+    """Keep other writers out. No lock where the file system has none, or where the run is an address.
+
+    Raises
+    ------
+    OptionError
+        If another process writes there, or nobody may.
+    """
     if not is_local(folder):
         return None
+    from filelock import FileLock, Timeout
+
+    path = folder / LOCK
+    held = FileLock(path, thread_local=False)
     try:
-        import fcntl
-    except ImportError:
-        return None
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
+        held.acquire(blocking=False)
+    except Timeout:
         raise OptionError(
             f"another process is writing the run in {str(folder)!r}; wait for it, or choose another folder."
         ) from None
-    except OSError:  # some network file systems know no locks; the run is still worth having
-        os.close(handle)
+    except NotImplementedError:  # some network file systems know no locks; the run is still worth having
         return None
-    return handle
+    except OSError as error:
+        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
+            return None
+        raise unwritable(folder, error) from None
+    return Lock(held, path)
+
+
+def check_present(folder: Path) -> None:
+    """Notice a run that was removed, or moved away, while it was being written.
+
+    Raises
+    ------
+    FairbitsError
+        If run.json, which is written first, is there no more.
+    """
+    if is_local(folder) and not (folder / RUN).is_file():
+        raise FairbitsError(
+            f"the run in {str(folder)!r} was removed or moved while it was being written, and what it had found went "
+            f"with it; start it again."
+        )
 
 
 def check_writable(folder: Path) -> None:
@@ -105,6 +145,8 @@ def _files(folder: Path) -> list[Path]:
     if not folder.exists():  # an empty folder of a store of objects is none
         return found
     for path in sorted(folder.iterdir()):
+        if path.name == LOCK:
+            continue
         inner = path.name in _OWN_INSIDE and path.is_dir() and not path.is_symlink()
         found += sorted(path.iterdir()) if inner else [path]
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import uuid
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,10 +89,13 @@ class Questions:
         limit = "" if top is None else f"LIMIT {int(top)}"
         # The filter sees only the view: inside, so that no alias of ours shadows its names.
         inner = f"SELECT * FROM {filtering.VIEW} {clause}"
+        cursor = self._cursor()
         try:
-            reader = self._stream(f"SELECT {codes}{', '.join(FIGURES)} FROM (\n{inner}\n) {RANKED} {limit}")
-            # Ranking reads everything before it gives anything: whatever can go wrong does so here.
-            first = next(iter(reader), None)
+            with filtering.in_time(cursor, where) if where is not None else nullcontext():
+                sql = f"SELECT {codes}{', '.join(FIGURES)} FROM (\n{inner}\n) {RANKED} {limit}"
+                reader = pa.RecordBatchReader.from_stream(cursor.sql(sql))
+                # Ranking reads everything before it gives anything: whatever can go wrong does so here.
+                first = next(iter(reader), None)
         except (duckdb.Error, pa.ArrowException) as error:
             if where is None or filtering.may_be_damage(error):
                 raise
@@ -107,11 +111,14 @@ class Questions:
         return filtering.explain(error, where, self.columns, self._labels)
 
     def _stream(self, sql: str) -> pa.RecordBatchReader:
-        """An answer with a cursor of its own: one that is not read to its end is in nobody's way."""
+        return pa.RecordBatchReader.from_stream(self._cursor().sql(sql))
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor for one answer: one that is not read to its end is in nobody's way."""
         cursor = self._connection.cursor()
         if self._elsewhere is not None:  # what is registered is known to one cursor only
             cursor.register("written", self._elsewhere)
-        return pa.RecordBatchReader.from_stream(cursor.sql(sql))
+        return cursor
 
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
         """Codes as labels where there are any, and which protected values get the lowest and the highest score."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from fairbits.store.records import Layout
 class ShardedWriter:
     """The record of one run. Make it with ``create`` or ``resume``; ``complete`` are the shards that need no work."""
 
-    def __init__(self, folder: Path, record: dict[str, Any], handle: int | None, *, new: bool):
+    def __init__(self, folder: Path, record: dict[str, Any], handle: places.Lock | None, *, new: bool):
         self.folder, self.new = folder, new
         self.schema = manifests.schema_of(record)
         self.complete: dict[int, dict[str, Any]] = {}
@@ -119,7 +118,7 @@ class ShardedWriter:
     def close(self) -> None:
         """Let other writers in."""
         if self._handle is not None:
-            os.close(self._handle)
+            self._handle.release()
             self._handle = None
 
 

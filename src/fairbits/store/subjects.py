@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from fairbits.data import Subject, load_subject
+from fairbits.domain.limits import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.store.run import Run
 
 
-def subject_of(run: Run, given: Subject | None = None, *, trust_pickle: bool = False) -> Subject:
+def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
     """The subject of a run, with the attributes protected that the run protected.
 
     ``given`` is needed only for a run whose subject came from neither a name nor a file.
@@ -18,7 +21,7 @@ def subject_of(run: Run, given: Subject | None = None, *, trust_pickle: bool = F
             f"the run in {str(run.folder)!r} does not say where its model is, because it was started from Python; "
             f"hand over the subject, as Audit(…).open(folder) does."
         )
-    subject = given if given is not None else load_subject(str(source), trust_pickle=trust_pickle)
+    subject = given if given is not None else load_subject(str(source), **grants)
     subject = subject.with_protected(run.manifest["protected"])
     found, wanted = subject.fingerprint(), run.manifest["fingerprint"]
     if found != wanted:

@@ -6,7 +6,6 @@ What a case needs besides (its distance to real people, say) is worked out in th
 from __future__ import annotations
 
 import errno
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -41,7 +40,7 @@ class RunWriter:
         self,
         folder: Path,
         record: dict[str, Any],
-        handle: int | None,
+        handle: places.Lock | None,
         *,
         clock: Callable[[], float] = time.monotonic,
         part_rows: int = PART_ROWS,
@@ -206,7 +205,7 @@ class RunWriter:
         """End the thread and let other writers in, without a status: what was handed over is still written."""
         self._worker.stop()
         if self._handle is not None:
-            os.close(self._handle)
+            self._handle.release()
             self._handle = None
 
     def __enter__(self) -> Self:
@@ -269,6 +268,10 @@ class RunWriter:
             what = f"no space left for the run in {str(self.folder)!r}"
         else:
             what = f"cannot write the run in {str(self.folder)!r} ({getattr(error, 'strerror', None) or error!r})"
+        try:
+            places.check_present(self.folder)
+        except FairbitsError as gone:
+            return gone
         last = int(self._record["parts"]) - 1
         safe = f"{self._safe:,} cases up to part {last} are safe" if last >= 0 else "no case had been written yet"
         remedy = "free space" if what.startswith("no space") else "mend that"

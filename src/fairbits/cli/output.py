@@ -1,0 +1,120 @@
+"""The one way to a terminal: what is written to stdout and stderr passes a filter, whoever writes it.
+
+`safe_output` stands around every command. Text that others chose (names, labels, cells, complaints of other libraries)
+loses whatever could command a terminal. Colours and cursor moves of rich are let through where the stream is a
+terminal, and our own consoles (`fairbits.cli.console`) clean their text before they colour it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from fairbits.text import REPLACEMENT, harmless_lines, json_text
+
+#: What rich writes to a terminal: colours, and the moves of a line that is drawn again. No titles, links, clipboard.
+_OWN = re.compile("\x1b\\[(?:[0-9;]*m|\\?25[hl]|[0-9;]*[ABCDGHJK])|\r")
+
+
+class OutputError(OSError):
+    """Output that could not be written: a full device behind ``>``."""
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read has seen enough
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror or str(error)) from None
+
+
+class SafeStream:
+    """A text stream that replaces control characters; everything else is the stream's own."""
+
+    def __init__(self, stream: TextIO, *, drawing: bool = False):
+        self._stream, self._drawing = stream, drawing
+
+    @property
+    def rich_proxied_file(self) -> SafeStream:
+        """What rich's consoles write to instead: with their colours, if there is a terminal to show them."""
+        return self if self._drawing else SafeStream(self._stream, drawing=self.isatty())
+
+    def write(self, text: str) -> int:
+        """Write what is harmless of it."""
+        with _writing():
+            self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Have it written."""
+        with _writing():
+            self._stream.flush()
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        """Whether a person is looking."""
+        return self._stream.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _but_own(text: str) -> str:
+    if "\x1b" not in text and "\r" not in text:
+        return harmless_lines(text)
+    pieces, place = [], 0
+    for own in _OWN.finditer(text):
+        pieces += [harmless_lines(text[place : own.start()]), own[0]]
+        place = own.end()
+    return "".join([*pieces, harmless_lines(text[place:])])
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Put the filter before stdout and stderr, once; what their encoding cannot hold is replaced."""
+    before = sys.stdout, sys.stderr
+    undo = [_lenient(stream) for stream in before]
+    sys.stdout, sys.stderr = (_safe(stream) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream, errors in undo:
+            stream.reconfigure(errors=errors) if errors else None
+
+
+def print_json(document: Any, *, indent: int | None = 2) -> None:
+    """Print a document: every text as it is, with tricky characters and those that stdout cannot hold escaped."""
+    print(json_text(document, indent=indent, ascii_only=not _holds_all(sys.stdout)))
+
+
+def _safe(stream: Any) -> Any:
+    return stream if stream is None or isinstance(stream, SafeStream) else SafeStream(stream)
+
+
+def _lenient(stream: Any) -> tuple[Any, str | None]:
+    """Let a stream replace what its encoding has no character for; gives what it did before."""
+    if isinstance(stream, SafeStream) or getattr(stream, "errors", None) not in ("strict", "surrogateescape"):
+        return stream, None
+    if not hasattr(stream, "reconfigure"):
+        return stream, None
+    before = str(stream.errors)
+    stream.reconfigure(errors="replace")
+    return stream, before
+
+
+def _holds_all(stream: Any) -> bool:
+    try:
+        REPLACEMENT.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""Declared sizes held against limits before anything is unpacked: archives, arrays, graphs."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.errors import ModelError
+from fairbits.models.blackbox import reason
+
+#: Entries of an archive; a forest of a thousand trees has some ten thousand.
+_MAX_ENTRIES = 100_000
+#: Bytes of a description (JSON) inside an archive: it becomes Python objects of many times its size.
+MAX_DESCRIPTION = 32 << 20
+#: Bytes that one number takes while a model is read, whatever its type in the file.
+_NUMBER = 8
+_LAST_POINT = 0x10FFFF
+
+
+def check_file(path: Path, max_model_bytes: int) -> None:
+    """Refuse a model file that is larger than granted."""
+    size = path.stat().st_size
+    if size > max_model_bytes:
+        raise too_large(path, f"{size:,} bytes", max_model_bytes)
+
+
+def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
+    """The entries of a zip archive, once what they declare is within the limit.
+
+    Raises
+    ------
+    ModelError
+        Where entries overlap, come twice, are too many, or unpack to more than was granted.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            entries = file.infolist()
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+    if len(entries) > _MAX_ENTRIES:
+        raise ModelError(f"the model {str(path)!r} has {len(entries):,} entries; at most {_MAX_ENTRIES:,} can be read.")
+    total = sum(entry.file_size for entry in entries)
+    if total > max_model_bytes:
+        raise too_large(path, f"{total:,} bytes when unpacked", max_model_bytes)
+    if sum(entry.compress_size for entry in entries) > path.stat().st_size:
+        raise ModelError(f"the model {str(path)!r} has entries that overlap, which no program writes; export it again.")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise ModelError(f"the model {str(path)!r} has two entries of one name; export it again.")
+    for entry in entries:
+        if entry.filename.endswith(".json") and entry.file_size > MAX_DESCRIPTION:
+            raise too_large(path, f"a description of {entry.file_size:,} bytes", MAX_DESCRIPTION)
+    return entries
+
+
+def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
+    """The types of the NumPy arrays in an archive, once their declared shapes are within the limit.
+
+    Raises
+    ------
+    ModelError
+        Where an array holds objects, declares more than its entry can hold, or all of them more than was granted.
+    """
+    kinds: dict[str, np.dtype[Any]] = {}
+    total = 0
+    try:
+        with zipfile.ZipFile(path) as file:
+            for entry in entries:
+                if not entry.filename.endswith(".npy"):
+                    continue
+                with file.open(entry) as stream:
+                    shape, kind = _header(stream)
+                count = math.prod(shape)
+                if kind.hasobject:
+                    raise ModelError(f"its array {entry.filename!r} holds Python objects")
+                if count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
+                    raise ModelError(f"its array {entry.filename!r} declares {shape}, more than it holds")
+                total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
+                kinds[entry.filename.removesuffix(".npy")] = kind
+                if kind.kind == "U" and total <= max_model_bytes:
+                    _check_text(file.read(entry)[-count * kind.itemsize :] if count else b"", kind, entry.filename)
+    except ModelError as error:
+        what = f"the model {str(path)!r} is not a readable {path.suffix} file"
+        raise ModelError(f"{what}: {error}; save it again.") from None
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+    if total > max_model_bytes:
+        raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
+    return kinds
+
+
+def _check_text(content: bytes, kind: np.dtype[Any], name: str) -> None:
+    """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
+    if not content or not kind.itemsize:
+        return
+    points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
+    if points.max() > _LAST_POINT or ((points >= 0xD800) & (points <= 0xDFFF)).any():
+        raise ModelError(f"its array {name!r} holds text with numbers that are no characters")
+
+
+def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ModelError(f"it has an array of version {version[0]}.{version[1]}")
+    shape, _, kind = readers[version](stream)
+    return tuple(shape), kind
+
+
+def too_large(what: Path | str, size: str, limit: int) -> ModelError:
+    """The sentence about a model beyond the limit."""
+    return ModelError(
+        f"the model {str(what)!r} has {size}, and {limit:,} bytes are allowed; raise --max-model-bytes if it is yours."
+    )

@@ -1,0 +1,259 @@
+"""Boosters in files and in memory as models: native where the trees say it all, else asked through their library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Schema
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.models.blackbox import reason
+from fairbits.models.chain import NotNative
+from fairbits.models.loaded import Loaded
+from fairbits.models.options import ModelOptions
+from fairbits.models.predictors import from_predictor
+from fairbits.models.trees.ensemble import Damaged, Ensemble
+from fairbits.models.trees.features import Read, encoding_for
+from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
+from fairbits.models.trees.model import TreeModel
+from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
+from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost
+
+#: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
+MAX_BYTES = 2_000_000_000
+
+
+def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A booster's own file: LightGBM's text, XGBoost's JSON or UBJSON, CatBoost's .cbm or JSON.
+
+    Raises
+    ------
+    ModelError
+        If the file is none of these, is damaged, or does not fit the schema.
+    """
+    size = file.stat().st_size
+    if size > MAX_BYTES:
+        raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
+    content = file.read_bytes()
+    try:
+        read = _read_content(content, file, schema)
+        return tree_loaded(read, schema, options)
+    except NotNative as error:
+        return _through_library(content, file, schema, options, str(error))
+    except Damaged as error:
+        raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None
+    except FairbitsError as error:
+        raise type(error)(f"the model in {str(file)!r}: {error}") from None
+
+
+def _read_content(content: bytes, file: Path, schema: Schema | None) -> Read:
+    if content[:4] == b"CBM1":
+        from fairbits.models.trees.catboost import read_cbm
+
+        return read_cbm(file, schema)
+    start = content[:64].lstrip()
+    if start.startswith(b"tree"):
+        return ensemble_of_text(_text(content))
+    if not start.startswith(b"{"):
+        if start.startswith((b"binf", b"bs64")):
+            raise Damaged("it is in XGBoost's old binary format; load and save it again with XGBoost, as .json.")
+        raise Damaged("it is neither LightGBM's text, nor XGBoost's JSON or UBJSON, nor CatBoost's .cbm or JSON.")
+    document = document_of_bytes(content)
+    if is_xgboost(document):
+        return ensemble_of_document(document)
+    if isinstance(document, dict) and "features_info" in document:
+        from fairbits.models.trees.catboost import read_document
+
+        return read_document(document, file, schema)
+    if isinstance(document, dict) and "tree_info" in document:
+        raise Damaged('it is what LightGBM\'s dump_model prints; write the model with save_model("model.txt").')
+    raise Damaged("its JSON is neither XGBoost's (learner) nor CatBoost's (features_info).")
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Damaged("it is no text.") from None
+
+
+def is_booster(model: Any) -> bool:
+    """Whether an object in memory is one of the libraries' tree models."""
+    return is_sklearn_ensemble(model) or _library_of(model) is not None
+
+
+def _library_of(model: Any) -> str | None:
+    home = type(model).__module__.partition(".")[0]
+    kinds = {
+        "lightgbm": ("Booster", "LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"),
+        "xgboost": ("Booster", "XGBModel", "XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor"),
+        "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRegressor"),
+    }
+    return home if type(model).__name__ in kinds.get(home, ()) else None
+
+
+def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A fitted tree model in memory.
+
+    Raises
+    ------
+    NotNative
+        If its trees do not say it all; the reason is in the message.
+    """
+    return tree_loaded(read_object(model, schema), schema, options)
+
+
+def read_object(model: Any, schema: Schema | None) -> Read:
+    """The trees of a fitted model in memory."""
+    if is_sklearn_ensemble(model):
+        return ensemble_of_sklearn(model)
+    library = _library_of(model)
+    try:
+        if library == "lightgbm":
+            booster = getattr(model, "booster_", model)
+            read = ensemble_of_text(booster.model_to_string())
+        elif library == "xgboost":
+            booster = model if type(model).__name__ == "Booster" else model.get_booster()
+            document = document_of_bytes(bytes(booster.save_raw("json")))
+            if booster is model:  # a bare booster predicts with all of its trees
+                document.get("learner", {}).get("attributes", {}).pop("best_iteration", None)
+            read = ensemble_of_document(document)
+        else:
+            from fairbits.models.trees.catboost import read_live
+
+            read = read_live(model, schema)
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise NotNative(f"its trees cannot be read: {reason(error)}") from None
+    classes = getattr(model, "classes_", None)
+    if classes is None or read.labels is not None or len(classes) < 2:
+        return read
+    from fairbits.domain.table import text_of
+
+    return replace(read, labels=tuple(text_of(value) for value in list(classes)))
+
+
+def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """The model that was read, with its features found in the schema."""
+    read = settled(read, schema, options)
+    if schema is None:
+        model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
+        chosen = model if options.favourable is None else model.with_favourable(options.favourable)
+        return Loaded(chosen, None, read.labels, read.notes)
+    encoding, notes = encoding_for(read, schema, options)
+    return with_encoding(read, encoding, (*read.notes, *notes))
+
+
+def with_encoding(read: Read, encoding: Any, notes: tuple[str, ...] = ()) -> Loaded:
+    """The model that was read, behind an encoding that is known."""
+    model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
+    return Loaded(model, encoding, read.labels, notes)
+
+
+def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
+    """What a single output means, where the objective does not tell: a logit, a probability, or a value."""
+    ensemble = read.ensemble
+    decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
+    if not read.classes and ensemble.outputs > 1:
+        raise ModelError(f"{read.name} predicts {ensemble.outputs} values at once; give a model with one.")
+    if read.classes or not decides:
+        if schema is not None and schema.target is not None and not schema.classes and read.classes == 2:
+            return read
+        return read if read.classes else replace(read, classes=0)
+    if schema is not None and len(schema.classes) != 2:
+        return read
+    names = ("0", "1") if schema is None else schema.classes
+    if read.classes is None and ensemble.link == "identity" and options.output in (None, "logits"):
+        note = (
+            f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the logit of "
+            f'{names[1]!r}; if they are something else, say so with output = "…" under [model].'
+        )
+        more = () if options.output else (note,)
+        return replace(read, ensemble=_logistic(ensemble), classes=2, notes=(*read.notes, *more))
+    note = f"{read.name} predicts a value ({read.objective}), which is read as the probability of {names[1]!r}."
+    return replace(read, classes=2, notes=(*read.notes, note))
+
+
+def _logistic(ensemble: Ensemble) -> Ensemble:
+    return replace(ensemble, link="logistic")
+
+
+#: People on whom trees that were read are held against their library, and how far scores may lie apart.
+_PEOPLE, _APART = 128, 1e-5
+
+
+def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptions) -> str:
+    """Why the trees that were read are not what the model in memory predicts; "" where they are.
+
+    A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
+    """
+    from fairbits.models.loaded import fit_to_schema, told_by_model
+
+    rng = np.random.default_rng(0)
+    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
+    codes = np.column_stack(columns).astype(np.float64)
+    schema, _ = told_by_model(schema, loaded)
+    try:
+        box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
+        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
+    except FairbitsError:
+        return ""
+    mine = fit_to_schema(loaded, schema, options=options)
+    ours = mine.model.scores(mine.encoding.encode(codes))  # type: ignore[union-attr]
+    apart = np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))
+    if apart.max() <= _APART:
+        return ""
+    return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
+
+
+def _through_library(content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
+    model = library_model(content, file)
+    if schema is not None:
+        note = f"the model is asked through its own library, not read: {why}"
+        loaded = from_predictor(model, schema, options)
+        return replace(loaded, notes=(*loaded.notes, note))
+    return from_predictor(model, schema, options)
+
+
+def library_model(content: bytes, file: Path) -> Any:
+    """The library's own object for a file."""
+    name = "catboost" if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000] else ""
+    name = name or ("lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost")
+    try:
+        if name == "catboost":
+            from fairbits.models.trees.catboost import open_file
+
+            return open_file(file)
+        if name == "lightgbm":
+            import lightgbm
+
+            return lightgbm.Booster(model_file=str(file))
+        import xgboost
+
+        booster = xgboost.Booster()
+        booster.load_model(str(file))
+        return _Margins(booster)
+    except ImportError:
+        raise MissingDependencyError(name, name, f"a model file that only {name} itself can ask") from None
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"the model {str(file)!r} cannot be opened by {name}: {reason(error)}") from None
+
+
+class _Margins:
+    """A bare XGBoost booster that takes plain rows."""
+
+    def __init__(self, booster: Any):
+        self._booster = booster
+        self.feature_names_in_ = list(booster.feature_names or ())
+        self.n_features_in_ = int(booster.num_features())
+
+    def predict(self, rows: Any) -> Any:
+        """What the booster predicts for a frame or an array."""
+        return self._booster.inplace_predict(rows)

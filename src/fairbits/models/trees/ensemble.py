@@ -1,0 +1,311 @@
+"""Tree ensembles as plain arrays: every library's trees, one after the other, in one form.
+
+A split sends a value to the left where ``value <= threshold``, or where the value is in a set of categories; values
+are first rounded to the precision that the library compares in. What counts as missing, and where it goes, is stated
+per split. The readers beside this file turn each library's own rules into these, so that scores come out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.errors import ModelError
+
+Floats = npt.NDArray[np.float64]
+Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "square", "logistic_each"]
+
+#: What a split takes for a missing value: nothing (NaN is read as 0), zeros and NaN, or NaN alone.
+NOTHING, ZERO, NAN = 0, 1, 2
+#: LightGBM reads everything as near to zero as this as zero.
+ZERO_WIDTH = float(np.float32(1e-35))
+#: Nodes of one ensemble, and of one tree: beyond these a file is refused before it fills the memory.
+MAX_NODES, MAX_TREE_NODES = 50_000_000, 5_000_000
+#: Levels of one tree.
+MAX_DEPTH = 10_000
+#: Outputs of one ensemble, and truth values of all its sets of categories.
+MAX_OUTPUTS, MAX_CATEGORIES = 10_000, 200_000_000
+
+
+class Damaged(ModelError):
+    """An ensemble whose nodes do not make trees."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """One tree while it is read: arrays by node, the root first. ``feature`` is -1 at a leaf.
+
+    ``categories`` holds, per node, the categories that go left (None where the split is a comparison). ``known``
+    holds those that the split knows at all, where others count as missing. ``values`` is (nodes, width).
+    """
+
+    feature: npt.NDArray[np.int64]
+    threshold: Floats
+    left: npt.NDArray[np.int64]
+    right: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.int8]
+    missing_left: npt.NDArray[np.bool_]
+    values: Floats
+    output: int = 0
+    categories: dict[int, npt.NDArray[np.int64]] | None = None
+    known: dict[int, npt.NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """All trees of a model as flat, read-only arrays.
+
+    Tree t begins at node ``roots[t]`` and adds the ``width`` values of the leaf that a row reaches to the outputs from
+    ``output[t]`` on. ``base`` is what the outputs are before any tree; ``link`` makes predictions of the sums.
+    ``sets`` numbers the split's row of ``members`` (a truth value per category; -1: a comparison); ``strange`` says
+    where a category beyond ``known`` goes: it counts as missing (HistGradientBoosting) or as not in the set.
+    """
+
+    features: int
+    roots: npt.NDArray[np.int64]
+    output: npt.NDArray[np.int64]
+    feature: npt.NDArray[np.int32]
+    threshold: Floats
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    missing: npt.NDArray[np.int8]
+    missing_left: npt.NDArray[np.bool_]
+    sets: npt.NDArray[np.int32]
+    members: tuple[npt.NDArray[np.bool_], ...]
+    known: tuple[npt.NDArray[np.bool_] | None, ...]
+    values: Floats
+    base: Floats
+    link: Link = "identity"
+    slope: float = 1.0
+    precision: Literal["float32", "float64"] = "float64"
+
+    @classmethod
+    def build(
+        cls,
+        trees: Sequence[Tree],
+        *,
+        features: int,
+        base: npt.ArrayLike,
+        link: Link = "identity",
+        slope: float = 1.0,
+        precision: Literal["float32", "float64"] = "float64",
+        scale: float | Sequence[float] = 1.0,
+    ) -> Ensemble:
+        """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds."""
+        base = np.array(base, dtype=np.float64).ravel()
+        if not 0 < len(base) <= MAX_OUTPUTS:
+            raise Damaged(f"it has {len(base):,} outputs; between 1 and {MAX_OUTPUTS:,} make sense.")
+        if not np.isfinite(base).all():
+            raise Damaged("the value that it starts from is not finite.")
+        total = sum(len(tree.feature) for tree in trees)
+        if total > MAX_NODES:
+            raise Damaged(f"it has {total:,} nodes, more than the {MAX_NODES:,} that are read.")
+        widths = {tree.values.shape[1] for tree in trees} or {1}
+        if len(widths) > 1:
+            raise Damaged("its trees have leaves of several widths.")
+        width = widths.pop()
+        factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(trees))
+        pieces: list[tuple[Any, ...]] = []
+        members: list[npt.NDArray[np.bool_]] = []
+        known: list[npt.NDArray[np.bool_] | None] = []
+        roots, start, room = [], 0, MAX_CATEGORIES
+        for number, tree in enumerate(trees):
+            check_tree(tree, number, features, len(base))
+            room -= sum(int(chosen.max(initial=0)) + 1 for chosen in (tree.categories or {}).values())
+            if room < 0:
+                raise Damaged(f"its splits name categories beyond the {MAX_CATEGORIES:,} that are read.")
+            order, first = from_root(tree, number)
+            inner = tree.feature[order] >= 0
+            sets = np.full(len(tree.feature), -1, dtype=np.int32)
+            for node, chosen in (tree.categories or {}).items():
+                sets[node] = len(members)
+                members.append(_flags(chosen))
+                known.append(None if tree.known is None else _flags(tree.known[node]))
+            left = np.where(inner, start + first, 0)
+            values = np.where(inner[:, None], 0.0, tree.values[order] * factors[number])
+            mine = (tree.feature, tree.threshold, left, left + inner, tree.missing, tree.missing_left, sets, values)
+            pieces.append(tuple(array if i in (2, 3, 7) else array[order] for i, array in enumerate(mine)))
+            roots.append(start)
+            start += len(order)
+        kinds: tuple[Any, ...] = (np.int32, np.float64, np.int32, np.int32, np.int8, np.bool_, np.int32, np.float64)
+        empty = [np.empty((0, width) if i == 7 else 0) for i in range(8)]
+        arrays = [
+            np.concatenate([piece[i] for piece in pieces] or [empty[i]]).astype(kinds[i]) for i in range(len(kinds))
+        ]
+        made = cls(
+            features,
+            np.array(roots, dtype=np.int64),
+            np.array([tree.output for tree in trees], dtype=np.int64),
+            *arrays[:7],
+            tuple(members),
+            tuple(known),
+            arrays[7],
+            base,
+            link,
+            slope,
+            precision,
+        )
+        for array in (made.roots, made.output, *arrays, made.base, *members):
+            array.setflags(write=False)
+        return made
+
+    @property
+    def trees(self) -> int:
+        """How many trees there are."""
+        return len(self.roots)
+
+    @property
+    def outputs(self) -> int:
+        """How many sums the trees add to."""
+        return len(self.base)
+
+    @property
+    def width(self) -> int:
+        """How many outputs a leaf adds to."""
+        return self.values.shape[1]
+
+    def nodes(self, tree: int) -> slice:
+        """The nodes of one tree."""
+        end = self.roots[tree + 1] if tree + 1 < self.trees else len(self.feature)
+        return slice(int(self.roots[tree]), int(end))
+
+    def rounded(self, values: npt.ArrayLike) -> Floats:
+        """Values as the library compares them."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.asarray(values, dtype=self.precision), dtype=np.float64)
+
+    def goes_left(self, nodes: npt.NDArray[np.integer[Any]], values: Floats) -> npt.NDArray[np.bool_]:
+        """Which way one (rounded) value takes at each of some splits."""
+        rule, sets = self.missing[nodes], self.sets[nodes]
+        gone = np.isnan(values)
+        numeric = sets < 0
+        read = np.where(gone & (rule != NAN) & numeric, 0.0, values)
+        missing = (gone & ((rule == NAN) | ~numeric)) | ((rule == ZERO) & numeric & (np.abs(read) <= ZERO_WIDTH))
+        with np.errstate(invalid="ignore"):
+            left = read <= self.threshold[nodes]
+        for place in np.flatnonzero(~numeric & ~gone):
+            left[place], strange = self._in_set(int(sets[place]), values[place])
+            missing[place] = strange
+        return np.where(missing, self.missing_left[nodes], left)
+
+    def _in_set(self, number: int, value: float) -> tuple[bool, bool]:
+        """Whether a category is in a split's set, and whether the split takes it for missing."""
+        members, known = self.members[number], self.known[number]
+        code = int(value) if abs(value) < 2**31 else -1
+        inside = 0 <= code < len(members) and bool(members[code])
+        if known is None:
+            return inside, False
+        return inside, not (inside or (0 <= code < len(known) and bool(known[code])))
+
+    def leaves(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """The leaf (by node) that each row of features reaches in every tree, (n, trees)."""
+        values = self.rounded(rows)
+        found = np.empty((len(values), self.trees), dtype=np.int32)
+        people = np.arange(len(values))
+        for tree, root in enumerate(self.roots):
+            at = np.full(len(values), root, dtype=np.int32)
+            going = people
+            while len(going):
+                going = going[self.feature[at[going]] >= 0]
+                here = at[going]
+                left = self.goes_left(here, values[going, self.feature[here]])
+                at[going] = np.where(left, self.left[here], self.right[here])
+            found[:, tree] = at
+        return found
+
+    def sums(self, rows: npt.ArrayLike) -> Floats:
+        """What the trees add up to, before the link, (n, outputs)."""
+        leaves = self.leaves(rows)
+        total = np.tile(self.base, (len(leaves), 1))
+        for tree in range(self.trees):
+            first = self.output[tree]
+            total[:, first : first + self.width] += self.values[leaves[:, tree]]
+        return total
+
+    def linked(self, sums: Floats) -> Floats:
+        """Predictions from sums: one column, or one for every class."""
+        return apply_link(sums, self.link, self.slope)
+
+    def only_output(self, output: int) -> Ensemble:
+        """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
+        if self.width == 1:
+            raise ValueError("trees with leaves of one value belong to one output each.")
+        return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
+
+
+def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:
+    """Predictions from the sums of an ensemble."""
+    with np.errstate(over="ignore"):
+        if link in ("logistic", "logistic_each"):
+            return special.expit(slope * sums)
+        if link == "softmax":
+            return special.softmax(sums, axis=-1)
+        if link == "exp":
+            return np.exp(sums)
+        if link == "softplus":
+            return np.logaddexp(0, sums)
+        if link == "step":
+            return (sums > 0).astype(np.float64)
+        if link == "square":
+            return np.sign(sums) * sums * sums
+    return sums
+
+
+def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
+    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist."""
+    n = len(tree.feature)
+    name = f"tree {number + 1}"
+    if n == 0:
+        raise Damaged(f"{name} has no nodes.")
+    if n > MAX_TREE_NODES:
+        raise Damaged(f"{name} has {n:,} nodes, more than the {MAX_TREE_NODES:,} that are read.")
+    if any(len(array) != n for array in (tree.threshold, tree.left, tree.right, tree.missing, tree.values)):
+        raise Damaged(f"{name} has arrays of different lengths.")
+    inner = tree.feature >= 0
+    if (tree.feature >= features).any():
+        raise Damaged(f"{name} splits on feature {int(tree.feature.max())}, but there are {features}.")
+    if not 0 <= tree.output <= outputs - tree.values.shape[1]:
+        raise Damaged(f"{name} adds to output {tree.output}, but there are {outputs}.")
+    children = np.concatenate([tree.left[inner], tree.right[inner]])
+    if len(children) and not (children.min() > 0 and children.max() < n):
+        raise Damaged(f"{name} has a child outside of its {n:,} nodes.")
+    if len(np.unique(children)) != len(children):
+        raise Damaged(f"{name} has a node with two parents, so that it is no tree.")
+    if not np.isfinite(tree.values[~inner]).all():
+        raise Damaged(f"{name} has a leaf whose value is not finite.")
+    if np.isnan(tree.threshold[inner]).any():
+        raise Damaged(f"{name} has a split whose threshold is no number.")
+    # Every node has one parent at most and the root has none: a circle is never entered from the root.
+
+
+def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
+    children stand in that order. What a library has pruned but kept in its arrays is left out."""
+    order, children = [np.zeros(1, dtype=np.int64)], []
+    total = 1
+    while len(order[-1]):
+        if len(order) > MAX_DEPTH:
+            raise Damaged(f"tree {number + 1} is deeper than the {MAX_DEPTH:,} levels that are read.")
+        level = order[-1]
+        split = tree.feature[level] >= 0
+        begin = np.zeros(len(level), dtype=np.int64)
+        begin[split] = total + 2 * np.arange(int(split.sum()))
+        children.append(begin)
+        below = np.stack([tree.left[level[split]], tree.right[level[split]]], axis=1).ravel()
+        order.append(below)
+        total += len(below)
+    return np.concatenate(order), np.concatenate(children)
+
+
+def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    chosen = np.asarray(categories, dtype=np.int64)
+    if len(chosen) and (chosen.min() < 0 or chosen.max() >= 2**24):
+        raise Damaged(f"it has a category numbered {int(chosen.max())}; numbers from 0 to {2**24 - 1:,} make sense.")
+    flags = np.zeros(int(chosen.max(initial=-1)) + 1, dtype=np.bool_)
+    flags[chosen] = True
+    return flags

@@ -1,0 +1,235 @@
+"""What a tree ensemble says about its features, and how the schema's attributes become them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Unseen
+from fairbits.domain.attribute import MISSING
+from fairbits.domain.decoding import table_columns, values_of
+from fairbits.domain.encoding import Part
+from fairbits.domain.table import text_of
+from fairbits.errors import ModelError, choose_from
+from fairbits.models.options import ModelOptions
+from fairbits.models.trees.ensemble import Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Names (none where the model was trained on an array) and which features are categories.
+
+    ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
+    where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
+    ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
+    ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
+    """
+
+    names: tuple[str, ...]
+    count: int
+    categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
+    unplaced: tuple[tuple[Any, ...], ...] = ()
+    refuses: bool = False
+    derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """What a reader made of a model. ``classes`` as in TreeModel; ``labels`` are their names, where it names them."""
+
+    ensemble: Ensemble
+    classes: int | None
+    features: Features
+    name: str
+    objective: str = ""
+    labels: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
+    """How codes become rows of features, and what had to be assumed."""
+    features, notes = read.features, []
+    used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
+    used |= {feature for feature, _ in features.derived.values()}
+    columns, fixed = _columns(read, schema, options, used)
+    places: dict[str, dict[int | None, int]] = {}  # attribute → label (None: all of it) → feature
+    for place, name in columns.items():
+        attribute, label = _owner(name, schema)
+        places.setdefault(attribute, {})[label] = place
+    parts: list[Part] = []
+    for attribute in schema.attributes:
+        mine = places.get(attribute.name, {})
+        if not mine:
+            parts.append(Unseen())
+        elif None in mine:
+            part, note = _whole_part(attribute, mine[None], features, options, mine[None] in used, read.name)
+            parts.append(_with_derived(part, mine[None], features))
+            notes += note
+        else:
+            table = np.zeros((len(attribute.labels), len(mine)))
+            for i, label in enumerate(mine):
+                table[label, i] = 1.0
+            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+    for column, (feature, _) in features.derived.items():
+        if feature in fixed:
+            fixed[column] = 0.0
+    return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
+
+
+def _with_derived(part: Part, place: int, features: Features) -> Part:
+    """A category's number, and the columns that follow from it."""
+    more = {column: values for column, (feature, values) in features.derived.items() if feature == place}
+    if not more or not isinstance(part, Lookup):
+        return part
+    number = part.table[:, 0]
+    known = np.where(np.isnan(number), 0, number).astype(np.int64)
+    further = [np.where(np.isnan(number), np.nan, np.array(values)[known]) for values in more.values()]
+    return Lookup(np.array([place, *more]), np.column_stack([number, *further]), part.low)
+
+
+def _columns(
+    read: Read, schema: Schema, options: ModelOptions, used: set[int]
+) -> tuple[dict[int, str], dict[int, float]]:
+    """The table's column of each feature; features that no split looks at may be missing from the table."""
+    names, count = read.features.names, read.features.count
+    if not names:
+        columns = options.columns or table_columns(schema)
+        if len(columns) != count:
+            raise ModelError(
+                f"{read.name} takes {count} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
+                f"list those that it sees under [model] columns."
+            )
+        return dict(enumerate(columns)), {}
+    found: dict[int, str] = {}
+    fixed: dict[int, float] = {}
+    for place, name in enumerate(names):
+        column = _match(name, schema)
+        if column is not None and column not in found.values():
+            found[place] = column
+        elif place not in used:
+            fixed[place] = 0.0
+        else:
+            raise ModelError(
+                f"{read.name} was trained on the column {name!r}, which the schema does not describe; "
+                f"{choose_from(name, _all_columns(schema))}"
+            )
+    return found, fixed
+
+
+def _all_columns(schema: Schema) -> tuple[str, ...]:
+    """The table's columns, and what its categories are called when pandas spreads them out."""
+    return (*table_columns(schema), *_dummies(schema))
+
+
+def _dummies(schema: Schema) -> dict[str, tuple[str, int]]:
+    return {
+        f"{attribute.name}_{label}": (attribute.name, i)
+        for attribute in schema.attributes
+        if attribute.kind == "category" and not attribute.columns
+        for i, label in enumerate(attribute.labels)
+    }
+
+
+def _match(name: str, schema: Schema) -> str | None:
+    known = _all_columns(schema)
+    if name in known:
+        return name
+    plain = [column for column in known if _plain(column) == _plain(name)]  # LightGBM rewrites blanks and signs
+    return plain[0] if len(plain) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name)
+
+
+def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
+    for attribute in schema.attributes:
+        if attribute.columns and column in attribute.columns:
+            return attribute.name, attribute.columns.index(column)
+        if column == attribute.name:
+            return attribute.name, None
+    dummies = _dummies(schema)
+    if column in dummies:
+        return dummies[column]
+    schema.column(column)  # names the slip
+    return column, None
+
+
+def _whole_part(
+    attribute: Attribute, place: int, features: Features, options: ModelOptions, used: bool, name: str
+) -> tuple[Part, list[str]]:
+    """An attribute that is one feature: a number, or the model's number for each category."""
+    notes: list[str] = []
+    categorical = place in features.categories
+    if options.eats == "codes" or (attribute.kind != "category" and not categorical):
+        return Numeric(place), notes
+    if attribute.kind == "real":
+        return Numeric(place), notes
+    if categorical:
+        known = features.categories[place] or _unplaced(attribute, features)
+        if known is not None:
+            return _by_value(attribute, place, known, features.refuses and used, name)
+    if attribute.kind == "integer":
+        return Numeric(place), notes
+    values = values_of(attribute)
+    if values.dtype != object or all(not isinstance(v, str) for v in values.tolist()):
+        return Lookup(np.array([place]), np.array([[float(v)] for v in values.tolist()])), notes
+    if categorical:
+        present = sorted(label for label in attribute.labels if label != MISSING)
+        table = [[np.nan if label == MISSING else float(present.index(label))] for label in attribute.labels]
+        if used:
+            notes.append(
+                f"the model does not say what its categories of {attribute.name!r} are called; they are taken to be "
+                f"numbered in alphabetical order, as pandas does."
+            )
+        return Lookup(np.array([place]), np.array(table)), notes
+    if features.names and used:  # its own columns, but not these values: codes would be a guess
+        raise ModelError(
+            f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
+            f'trained on codes that number the labels as the schema does, say eats = "codes" under [model].'
+        )
+    if used:
+        notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
+    return Numeric(place), notes
+
+
+def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | None:
+    """The list of values that can only be this attribute's."""
+    wanted = {label for label in attribute.labels if label != MISSING}
+    fits = [known for known in features.unplaced if wanted & {text_of(value) for value in known}]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _by_value(
+    attribute: Attribute, place: int, known: tuple[Any, ...], refuses: bool, name: str
+) -> tuple[Part, list[str]]:
+    number = {text_of(value): i for i, value in enumerate(known)}
+    if attribute.kind == "integer":
+        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
+        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value)}
+    else:
+        texts = list(attribute.labels)
+        number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
+        if "nan" in number and MISSING in texts:  # CatBoost keeps a missing category as a text
+            number[MISSING] = number["nan"]
+    strange = [text for text in texts if text not in number and text != MISSING]
+    if strange and (refuses or len(strange) == len(texts)):
+        raise ModelError(
+            f"{name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
+            f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
+        )
+    notes = []
+    if strange:
+        notes.append(
+            f"{name} does not know {', '.join(map(repr, strange[:4]))} of {attribute.name!r} and reads it as missing."
+        )
+    table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
+    return Lookup(np.array([place]), table, int(attribute.low)), notes
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()

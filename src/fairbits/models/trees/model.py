@@ -1,0 +1,70 @@
+"""A tree ensemble as a model: rows of features in, scores out, and its trees open to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.errors import ModelError
+from fairbits.models.protocols import Array
+from fairbits.models.trees.ensemble import Ensemble, Floats
+
+#: Rows whose leaves are found at once.
+_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeModel:
+    """An ensemble and which of its predictions is the score.
+
+    ``classes`` is the number of classes that it decides between (0: it predicts a value; None: not known).
+    ``favourable`` is the class whose probability is the score; ``names`` are the features, where they have names.
+    """
+
+    ensemble: Ensemble
+    classes: int | None = None
+    favourable: int = 1
+    names: tuple[str, ...] = ()
+    name: str = "the tree ensemble"
+
+    @property
+    def inputs(self) -> int:
+        """How many features a row has."""
+        return self.ensemble.features
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each row of features."""
+        return self.chosen(self._predictions(inputs)).astype(np.float32)
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each row of features."""
+        found = self._predictions(inputs)
+        both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
+        return both.astype(np.float32)
+
+    def chosen(self, predictions: Floats) -> Floats:
+        """The score among the predictions (…, outputs)."""
+        if predictions.shape[-1] > 1:
+            return predictions[..., self.favourable]
+        only = predictions[..., 0]
+        return 1 - only if self.complement else only
+
+    @property
+    def complement(self) -> bool:
+        """Whether the score is what the only prediction, the probability of class 1, leaves to class 0."""
+        return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
+
+    def with_favourable(self, favourable: int) -> TreeModel:
+        """The same trees, scoring another class."""
+        if self.classes and not 0 <= favourable < self.classes:
+            raise ModelError(f"class {favourable} does not exist; {self.name} decides between {self.classes}.")
+        return replace(self, favourable=favourable)
+
+    def _predictions(self, inputs: npt.ArrayLike) -> Floats:
+        rows = np.asarray(inputs, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"{self.name} takes rows of {self.inputs} values, but got an array of shape {rows.shape}.")
+        pieces = [self.ensemble.sums(rows[start : start + _ROWS]) for start in range(0, len(rows), _ROWS)]
+        return self.ensemble.linked(np.concatenate(pieces) if pieces else np.empty((0, self.ensemble.outputs)))

@@ -1,0 +1,304 @@
+"""XGBoost's own files (JSON and UBJSON), and boosters in memory, as tree ensembles.
+
+Both are one document, which is read as data. XGBoost compares in float32 and goes left where ``value < condition``;
+categories in a split's set go right. Its schema: ``doc/model.schema`` of XGBoost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.models.chain import NotNative
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
+from fairbits.models.trees.features import Features, Read
+
+_IDENTITY = (
+    *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
+    *("reg:linear", "reg:expectileerror", "rank:pairwise", "rank:ndcg", "rank:map"),
+)
+_EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+
+
+def ensemble_of_document(document: Any) -> Read:
+    """What a model's document says."""
+    learner = _table(document, "learner")
+    facts = _table(learner, "learner_model_param")
+    features = _whole(facts, "num_feature")
+    classes = _whole(facts, "num_class", 0)
+    targets = _whole(facts, "num_target", 1)
+    outputs = max(classes, targets, 1)
+    objective = str(_table(learner, "objective").get("name", ""))
+    link, decides = _link(objective, outputs)
+    booster = _table(learner, "gradient_booster")
+    base = _base(facts, objective, outputs, _major(document))
+    names = tuple(str(name) for name in learner.get("feature_names") or ())
+    kinds = [str(kind) for kind in learner.get("feature_types") or ()]
+    if (names and len(names) != features) or (kinds and len(kinds) != features):
+        raise Damaged(f"it has {features} features, but {len(names)} names and {len(kinds)} types.")
+    name = booster.get("name")
+    if name == "gblinear":
+        raise NotNative("it is linear (gblinear).")
+    if name not in ("gbtree", "dart"):
+        raise Damaged(f"its booster is {name!r}; gbtree, dart and gblinear are known.")
+    inner = _table(booster, "gbtree") if name == "dart" else booster
+    model = _table(inner, "model")
+    trees, scale = _trees(model, outputs), 1.0
+    if name == "dart":
+        drops = _numbers(booster, "weight_drop", np.float64)
+        if len(drops) != len(trees):
+            raise Damaged(f"it has {len(trees)} trees, but {len(drops)} weights for them.")
+        scale = drops
+    made_up = names == tuple(f"f{i}" for i in range(features))
+    known = _categories(model.get("cats"), kinds, features)
+    kept = _best_rounds(learner, model, len(trees))
+    ensemble = Ensemble.build(
+        trees[:kept],
+        features=features,
+        base=base,
+        link=link,
+        precision="float32",
+        scale=scale if isinstance(scale, float) else scale[:kept].tolist(),
+    )
+    notes = ()
+    if kept < len(trees):
+        notes = (
+            f"the model was trained with early stopping, so its first {kept:,} of {len(trees):,} trees predict, as "
+            f"XGBoost's scikit-learn classes have it (a bare Booster takes all of them).",
+        )
+    number = {True: classes or 2, False: 0, None: None}[decides]
+    made = Features(() if made_up else names, features, known, refuses=True)
+    return Read(ensemble, number, made, "the XGBoost model", objective=objective, notes=notes)
+
+
+def _best_rounds(learner: Mapping[str, Any], model: Mapping[str, Any], trees: int) -> int:
+    """How many trees predict where training stopped early."""
+    facts = learner.get("attributes")
+    best = facts.get("best_iteration") if isinstance(facts, dict) else None
+    if best is None or not str(best).isdigit() or "iteration_indptr" not in model:
+        return trees
+    bounds = _numbers(model, "iteration_indptr", np.int64)
+    return int(np.clip(bounds[int(best) + 1], 0, trees)) if int(best) + 1 < len(bounds) else trees
+
+
+def _link(objective: str, outputs: int) -> tuple[Link, bool | None]:
+    if objective in ("binary:logistic", "reg:logistic"):
+        return ("logistic" if outputs == 1 else "logistic_each"), (True if objective == "binary:logistic" else None)
+    if objective == "binary:logitraw":
+        return "identity", None
+    if objective == "binary:hinge":
+        return "step", True
+    if objective in ("multi:softprob", "multi:softmax"):
+        return "softmax", True
+    if objective in _EXPONENTIAL:
+        return "exp", False
+    if objective in _IDENTITY:
+        return "identity", False
+    raise NotNative(f"its objective {objective!r} is not known here.")
+
+
+def _major(document: Any) -> int:
+    """The first number of the version that wrote the file."""
+    stated = document.get("version")
+    found = np.asarray(stated).ravel().tolist() if isinstance(stated, list | np.ndarray) else []
+    return int(found[0]) if found and isinstance(found[0], int) else 0
+
+
+def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) -> npt.NDArray[np.float64]:
+    """What the sums start from: the stated value is a prediction, except where nothing bends it."""
+    text = str(facts.get("base_score", "0.5")).strip("[] ")
+    try:
+        stated = np.array([float(np.float32(word)) for word in text.split(",")] or [0.5])
+    except ValueError:
+        raise Damaged(f"its base_score is {text[:40]!r}, which is no number.") from None
+    if len(stated) not in (1, outputs):
+        raise Damaged(f"it has {len(stated)} base scores for {outputs} outputs.")
+    bent = ("binary:logistic", "reg:logistic") if major >= 3 else ("binary:logistic", "reg:logistic", "binary:logitraw")
+    if objective in bent:
+        if not ((stated > 0) & (stated < 1)).all():
+            raise Damaged(f"its base_score is {text[:40]}; a probability lies between 0 and 1.")
+        stated = -np.log(1.0 / stated - 1.0)
+    elif objective in _EXPONENTIAL:
+        if not (stated > 0).all():
+            raise Damaged(f"its base_score is {text[:40]}; it must be larger than 0.")
+        stated = np.log(stated)
+    return np.broadcast_to(stated, outputs).astype(np.float64)
+
+
+def _trees(model: Mapping[str, Any], outputs: int) -> list[Tree]:
+    found = model.get("trees")
+    if not isinstance(found, list):
+        raise Damaged("its list of trees is missing.")
+    groups = _numbers(model, "tree_info", np.int64, len(found)).tolist()
+    return [_tree(tree, number, groups[number], outputs) for number, tree in enumerate(found)]
+
+
+def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
+    if not isinstance(tree, dict):
+        raise Damaged(f"tree {number + 1} is no table of arrays.")
+    left, right = _numbers(tree, "left_children", np.int64), _numbers(tree, "right_children", np.int64)
+    leaf = left == -1
+    condition = _numbers(tree, "split_conditions", np.float32)
+    if len(condition) != len(left) or len(right) != len(left):
+        raise Damaged(f"tree {number + 1} has arrays of different lengths.")
+    width = _whole(_table(tree, "tree_param"), "size_leaf_vector", 1)
+    if width > 1:
+        values = _vector_leaves(tree, left, width, number)
+        if width != outputs:
+            raise Damaged(f"tree {number + 1} has leaves of {width} values for {outputs} outputs.")
+    else:
+        values = np.where(leaf, condition, 0.0).astype(np.float64)[:, None]
+    feature = np.where(leaf, -1, _numbers(tree, "split_indices", np.int64, len(left)))
+    if (feature[~leaf] < 0).any():
+        raise Damaged(f"tree {number + 1} splits on a feature below 0.")
+    missing_left = _numbers(tree, "default_left", np.int64, len(left)) != 0
+    # "Smaller than" in float32 is "at most the next float32 below".
+    below = np.nextafter(condition, np.float32(-np.inf)).astype(np.float64)
+    sets = _sets(tree, number)
+    for node in sets:
+        if not 0 <= node < len(left):
+            raise Damaged(f"tree {number + 1} has categories for node {node}, which does not exist.")
+        # The set goes right there; here a set goes left.
+        left[node], right[node], missing_left[node] = right[node], left[node], not missing_left[node]
+        below[node] = 0.0
+    kinds = _numbers(tree, "split_type", np.int64) if "split_type" in tree else np.zeros(len(left), np.int64)
+    if any(node not in sets for node in np.flatnonzero((kinds == 1) & ~leaf)):
+        raise Damaged(f"tree {number + 1} has a split whose categories are missing.")
+    return Tree(
+        feature=feature,
+        threshold=np.where(leaf, 0.0, below),
+        left=left,
+        right=right,
+        missing=np.full(len(left), NAN, dtype=np.int8),
+        missing_left=missing_left,
+        values=values,
+        output=0 if width > 1 else group,
+        categories=sets or None,
+    )
+
+
+def _vector_leaves(
+    tree: Mapping[str, Any], left: npt.NDArray[np.int64], width: int, number: int
+) -> npt.NDArray[np.float64]:
+    """Leaves of several values: a table of their own (XGBoost 3.1 and later), or the weights of all nodes."""
+    leaf = left == -1
+    if "leaf_weights" in tree:
+        table = _numbers(tree, "leaf_weights", np.float64)
+        values = np.zeros((len(left), width))
+        place = _numbers(tree, "right_children", np.int64)[leaf]  # a leaf's right child is its row there
+        if len(table) % width or not ((place >= 0) & (place < len(table) // width)).all():
+            raise Damaged(f"tree {number + 1} has leaves without values.")
+        values[leaf] = table.reshape(-1, width)[place]
+        return values
+    weights = _numbers(tree, "base_weights", np.float64)
+    if len(weights) != len(left) * width:
+        raise Damaged(f"tree {number + 1} has leaves without values.")
+    return weights.reshape(-1, width)
+
+
+def _sets(tree: Mapping[str, Any], number: int) -> dict[int, npt.NDArray[np.int64]]:
+    if len(tree.get("categories_nodes", ())) == 0:
+        return {}
+    members = _numbers(tree, "categories", np.int64)
+    nodes = _numbers(tree, "categories_nodes", np.int64)
+    starts = _numbers(tree, "categories_segments", np.int64, len(nodes))
+    sizes = _numbers(tree, "categories_sizes", np.int64, len(nodes))
+    if ((starts < 0) | (sizes < 0) | (starts + sizes > len(members))).any():
+        raise Damaged(f"tree {number + 1} has a split whose categories are missing.")
+    return {int(n): members[s : s + k] for n, s, k in zip(nodes, starts, sizes, strict=True)}
+
+
+def _categories(cats: Any, kinds: list[str], features: int) -> dict[int, tuple[Any, ...] | None]:
+    """Which features are categories, and the values that XGBoost (3.1 and later) remembers of each."""
+    found: dict[int, tuple[Any, ...] | None] = {i: None for i, kind in enumerate(kinds) if kind == "c"}
+    entries = cats.get("enc") if isinstance(cats, dict) else None
+    if not isinstance(entries, list) or len(entries) != features:
+        return found
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not isinstance(entry.get("values"), list | np.ndarray):
+            continue
+        if len(entry["values"]) == 0:
+            continue
+        values = entry["values"]
+        if "offsets" in entry:
+            bounds = _numbers(entry, "offsets", np.int64)
+            raw = (_numbers(entry, "values", np.int64) & 0xFF).astype(np.uint8).tobytes()
+            if ((bounds < 0) | (bounds > len(raw))).any():
+                raise Damaged(f"the categories of feature {i} are damaged.")
+            found[i] = tuple(
+                raw[a:b].decode("utf-8", errors="replace") for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+            )
+        else:
+            found[i] = tuple(np.asarray(values).tolist())
+    return found
+
+
+def document_of_bytes(content: bytes) -> Any:
+    """The document in a JSON or UBJSON file."""
+    text = content.lstrip()
+    if text[:1] == b"{" and text[1:2] in (b'"', b" ", b"\n", b"\r", b"\t"):
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise Damaged(f"it is no readable JSON: {str(error).splitlines()[0][:120]}.") from None
+    from fairbits.models.trees.ubjson import read_ubjson
+
+    return read_ubjson(content)
+
+
+def _table(parent: Any, key: str) -> dict[str, Any]:
+    found = parent.get(key) if isinstance(parent, dict) else None
+    if not isinstance(found, dict):
+        raise Damaged(f"it has no table {key!r}, which XGBoost's files have.")
+    return found
+
+
+def _whole(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    stated = facts.get(key, default)
+    try:
+        found = int(str(stated))
+    except ValueError:
+        raise Damaged(f"its {key} is {str(stated)[:40]!r}, which is no whole number.") from None
+    if not 0 <= found <= 10_000_000:
+        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
+    return found
+
+
+def _numbers(parent: Mapping[str, Any], key: str, kind: Any, count: int | None = None) -> npt.NDArray[Any]:
+    found = parent.get(key)
+    if not isinstance(found, list | np.ndarray):
+        raise Damaged(f"it has no list {key!r}, which XGBoost's files have.")
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise Damaged(f"its list {key!r} holds something else than numbers.") from None
+    if array.ndim != 1 or (count is not None and len(array) != count):
+        raise Damaged(f"its list {key!r} has {array.size:,} numbers where {count} belong.")
+    if kind is np.int64 and (not np.isfinite(array).all() or (np.abs(array) > 2**53).any()):
+        raise Damaged(f"its list {key!r} holds numbers out of bounds.")
+    return array.astype(kind)
+
+
+def is_xgboost(document: Any) -> bool:
+    """Whether a document has the main table of XGBoost's files."""
+    return isinstance(document, dict) and isinstance(document.get("learner"), dict)
+
+
+def linear_of_document(document: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]:
+    """Weights (features, outputs), bias with base margin, and the link of a gblinear booster."""
+    learner = _table(document, "learner")
+    facts = _table(learner, "learner_model_param")
+    features, outputs = _whole(facts, "num_feature"), max(_whole(facts, "num_class", 0), 1)
+    objective = str(_table(learner, "objective").get("name", ""))
+    link, _ = _link(objective, outputs)
+    model = _table(_table(learner, "gradient_booster"), "model")
+    flat = _numbers(model, "weights", np.float64, (features + 1) * outputs).reshape(features + 1, outputs)
+    if not math.isfinite(float(np.abs(flat).max(initial=0.0))):
+        raise Damaged("its weights are not finite.")
+    return flat[:-1], flat[-1] + _base(facts, objective, outputs, _major(document)), link

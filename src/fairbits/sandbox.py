@@ -1,0 +1,365 @@
+"""A child process in which a stranger's file may loop, allocate, exit or crash without taking fairbits along.
+
+It contains accidents and hostile *data*: a child that is ended by a signal, by a time limit or by a memory limit
+becomes one sentence. It is no prison for hostile *code*, which could do as the user may: code runs only where it is
+trusted.
+
+A nursery process imports what the job needs, forks a child for every job, and ends when it is no longer needed. The
+process that asks imports the same packages meanwhile, and only then lets the child begin: so its clock and its memory
+are watched from the first instant.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import pickle
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fairbits import errors
+from fairbits.errors import FairbitsError
+
+#: Tells the job's progress to the parent: facts that count even if the child does not end well.
+Tell = Callable[..., None]
+#: Jobs are named, not sent: the child imports them from fairbits itself.
+Job = Callable[[Any, Tell], None]
+
+#: Seconds for starting Python and importing what the job needs, on a busy machine.
+_START = 120.0
+#: How often the parent looks at the child's memory.
+_TICK = 0.02
+#: Seconds to wait for processes that the job has left behind.
+_COPIES = 1.0
+#: Address space beyond the memory limit that threads and libraries reserve without using it.
+_RESERVE = 2 << 30
+_MEGABYTE = 1 << 20
+#: What a library says when it gets no memory.
+_NO_MEMORY = re.compile(r"memory|bad_?alloc|allocat", re.IGNORECASE)
+_GO = b"g"
+_inside = False
+_nurseries: dict[tuple[int, tuple[str, ...]], _Nursery] = {}
+_kept = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended. ``fault`` is empty where all went well, else what happened, to follow "it"."""
+
+    fault: str = ""
+    error: FairbitsError | None = None
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def inside() -> bool:
+    """Whether this process is such a child, where nothing needs to be tried out first."""
+    return _inside
+
+
+def out_of_memory(text: str) -> bool:
+    """Whether a library's complaint is about memory."""
+    return _NO_MEMORY.search(text) is not None
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Within this block nurseries go on for the next job: for those who try out many files."""
+    global _kept  # noqa: PLW0603 - a counter of this process
+    _kept += 1
+    try:
+        yield
+    finally:
+        _kept -= 1
+        if not _kept:
+            _close_all()
+
+
+def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> Outcome:
+    """Run a job in a child process and say how it ended.
+
+    Parameters
+    ----------
+    job
+        ``package.module:function`` of fairbits, called with ``given`` and a function that tells facts.
+    given
+        Anything that can be pickled.
+    seconds
+        Time from when the child begins.
+    memory
+        Bytes that it may take on top of what it has then.
+    needs
+        Packages to import before that, in the child and here.
+
+    Returns
+    -------
+    Outcome
+        With whatever the job told until it ended.
+    """
+    key = (os.getpid(), needs)
+    nursery = _nurseries.pop(key, None)
+    if nursery is None or nursery.process.poll() is not None:
+        nursery = _Nursery(needs)
+    try:
+        outcome = nursery.run(pickle.dumps((job, given, memory, seconds, os.getcwd(), list(sys.path))), seconds, memory)
+    except BaseException:
+        nursery.close()
+        raise
+    if _kept and nursery.process.poll() is None and key not in _nurseries:
+        _nurseries[key] = nursery
+    else:
+        nursery.close()
+    return outcome
+
+
+@atexit.register
+def _close_all() -> None:
+    for key in [key for key in _nurseries if key[0] == os.getpid()]:
+        _nurseries.pop(key).close()
+
+
+class _Nursery:
+    """The parent's side: a process that has imported what is needed, and forks a child for every job."""
+
+    def __init__(self, needs: tuple[str, ...]):
+        self.needs = needs
+        home = str(Path(__file__).resolve().parent.parent)
+        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+        # -P: a file called numpy.py in the current folder is not imported.
+        self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+            [sys.executable, "-P", "-c", "from fairbits.sandbox import nursery; nursery()", *needs],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self._told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def run(self, request: bytes, seconds: float, memory: int) -> Outcome:
+        """One job."""
+        self._send(len(request).to_bytes(8, "big") + request)
+        for package in self.needs:  # while the child does the same
+            with contextlib.suppress(ImportError):
+                importlib.import_module(package)
+        told: dict[str, Any] = {}
+        until, most, child = time.monotonic() + _START, None, 0
+        fault = ""
+        for facts in self._lines():
+            told |= facts
+            if "pid" in facts and most is None:
+                child = int(facts["pid"])
+                until, most = time.monotonic() + seconds, _resident(child) + memory
+                self._send(_GO)
+            if "ended" in facts:
+                break
+            if not fault:
+                fault = self._beyond(child, until, most, told, seconds, memory)
+                if fault:
+                    _kill(child or self.process.pid)
+        else:
+            told.setdefault("ended", self.process.wait())
+        if child:
+            _kill(child)  # whatever it left behind
+        return Outcome(fault, told=told) if fault else _ending(int(told["ended"]), told, memory)
+
+    def close(self) -> None:
+        """End it, and whatever it started."""
+        _kill(self.process.pid)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _beyond(
+        self, child: int, until: float, most: int | None, told: dict[str, Any], seconds: float, memory: int
+    ) -> str:
+        if told.get("forked"):
+            return "doubles its process (fork)"
+        if most is not None and _resident(child) > most:
+            told["memory"] = True
+            return _too_much(memory)
+        if time.monotonic() > until:
+            told["time"] = True
+            return f"does not end within {seconds:g} s"
+        return ""
+
+    def _send(self, content: bytes) -> None:
+        assert self.process.stdin is not None  # noqa: S101 - opened above
+        with contextlib.suppress(BrokenPipeError):  # a process that has died is met when it is listened to
+            self.process.stdin.write(content)
+            self.process.stdin.flush()
+
+    def _listen(self) -> None:
+        """In a thread, because not every system can wait for a pipe and a clock at once."""
+        assert self.process.stdout is not None  # noqa: S101 - opened above
+        with contextlib.suppress(ValueError, OSError):  # closed while it waits
+            for line in self.process.stdout:
+                self._told.put(line)
+        self._told.put(b"")
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """What is told, line by line, and an empty dictionary at every look at the clock."""
+        while True:
+            try:
+                line = self._told.get(timeout=_TICK)
+            except queue.Empty:
+                yield {}
+                continue
+            if not line:
+                return
+            facts = json.loads(line)
+            yield facts if isinstance(facts, dict) else {}
+
+
+def nursery() -> None:
+    """The other side: import what is needed, then a child for every request until there are no more."""
+    global _inside  # noqa: PLW0603 - a fact about this process
+    _inside = True
+    reply = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for package in sys.argv[1:]:
+        with contextlib.suppress(ImportError):  # the job says what is missing
+            importlib.import_module(package)
+
+    def tell(**facts: Any) -> None:
+        os.write(reply, (json.dumps(facts) + "\n").encode())
+
+    while size := _read(8):
+        request = pickle.loads(_read(int.from_bytes(size, "big")))  # noqa: S301 - written by our own parent
+        if not hasattr(os, "fork"):
+            _child(request, tell)
+        child = os.fork()
+        if not child:
+            _child(request, tell)
+        _, status = os.waitpid(child, 0)
+        tell(ended=os.waitstatus_to_exitcode(status))
+
+
+def _read(size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        piece = os.read(0, size - len(found))
+        if not piece:
+            return b""
+        found += piece
+    return found
+
+
+def _child(request: Any, tell: Tell) -> NoReturn:
+    job, given, memory, seconds, folder, paths = request
+    me = os.getpid()
+
+    def tell_once(**facts: Any) -> None:
+        if os.getpid() != me:  # a copy of the child that goes on with the child's work
+            tell(forked=True)
+            os._exit(0)
+        tell(**facts)
+
+    if hasattr(os, "setsid"):
+        with contextlib.suppress(OSError):  # it is the leader of a session already
+            os.setsid()
+    os.chdir(folder)
+    sys.path[:] = list(dict.fromkeys([*sys.path, *paths]))
+    module, _, name = job.partition(":")
+    work: Job = getattr(importlib.import_module(module), name)
+    tell(pid=me)
+    if _read(1) != _GO:
+        os._exit(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _limit(memory, seconds)
+    try:
+        work(given, tell_once)
+        facts: dict[str, Any] = {"done": True}
+    except FairbitsError as error:
+        facts = {"error": [type(error).__name__, str(error)]}
+    except SystemExit as error:
+        facts = {"exit": str(error.code)[:40]}
+    except MemoryError:
+        facts = {"memory": True}
+    except RecursionError:
+        facts = {"unexpected": "it is nested too deeply"}
+    except BaseException as error:  # noqa: BLE001 - whatever a stranger's file brings about
+        facts = {"unexpected": f"{type(error).__name__}: {error}"[:200]}
+    if os.getpid() == me:
+        _wait_for_copies()
+    tell_once(**facts)
+    os._exit(0)
+
+
+def _wait_for_copies() -> None:
+    """Give a copy that foreign code has made by a fork the time to tell so."""
+    until = time.monotonic() + _COPIES
+    with contextlib.suppress(ChildProcessError, AttributeError):  # there is none, or no such call on this system
+        while time.monotonic() < until and os.waitpid(-1, os.WNOHANG) == (0, 0):
+            time.sleep(_TICK)
+
+
+def _limit(memory: int, seconds: float) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):  # no such limits on this system: the parent still looks
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        cores = os.cpu_count() or 1
+        longest = int((seconds + 1) * cores) + 60  # ends it even where the parent was killed
+        resource.setrlimit(resource.RLIMIT_CPU, (longest, longest))
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * resource.getpagesize() + memory + _RESERVE
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _ending(code: int, told: dict[str, Any], memory: int) -> Outcome:  # noqa: PLR0911 - one for each way to end
+    if "memory" in told:
+        return Outcome(_too_much(memory), told=told)
+    if "forked" in told:
+        return Outcome("doubles its process (fork)", told=told)
+    if "done" in told:
+        return Outcome(told=told)
+    if "error" in told:
+        name, text = told["error"]
+        if out_of_memory(text):
+            return Outcome(_too_much(memory), told=told | {"memory": True})
+        return Outcome(error=getattr(errors, name, FairbitsError)(text), told=told)
+    if "unexpected" in told:
+        if out_of_memory(told["unexpected"]):
+            return Outcome(_too_much(memory), told=told | {"memory": True})
+        return Outcome(f"fails ({told['unexpected']})", told=told)
+    if "exit" in told:
+        return Outcome(f"asks Python to exit ({told['exit']})", told=told)
+    if code < 0:
+        known = {int(number): number.name for number in signal.Signals}
+        return Outcome(f"ends its process by signal {known.get(-code, -code)}", told=told)
+    return Outcome(f"ends its process with exit code {code}", told=told)
+
+
+def _too_much(memory: int) -> str:
+    return f"takes more than {memory // _MEGABYTE:,} MB of memory"
+
+
+def _resident(process: int) -> int:
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
+        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        return 0
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process, signal.SIGKILL)
+        else:
+            os.kill(process, signal.SIGTERM)

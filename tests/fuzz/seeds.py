@@ -1,0 +1,251 @@
+"""One small sound file for every loader, and how each is loaded. Anything a loader raises must be a FairbitsError."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+from fairbits import Attribute, Network, Schema, load_subject, open_run
+from fairbits.models import load_with_encoding
+
+SCHEMA = Schema(
+    (
+        Attribute(name="age", kind="integer", low=1, high=9, protected=True),
+        Attribute(name="sex", kind="category", labels=("F", "M"), protected=True),
+        Attribute(name="pay", kind="real", low=0, high=9),
+    ),
+    target="hired",
+    classes=("no", "yes"),
+    favourable="yes",
+)
+SUBJECT = """name = "fuzz"
+rules = ["age > 2 -> pay > 0"]
+
+[model]
+path = "model.npz"
+
+[table]
+path = "people.csv"
+target = "hired"
+classes = ["no", "yes"]
+favourable = "yes"
+
+[attributes.age]
+kind = "integer"
+low = 1
+high = 9
+protected = true
+
+[attributes.sex]
+kind = "category"
+labels = ["F", "M"]
+protected = true
+
+[attributes.pay]
+kind = "real"
+low = 0
+high = 9
+"""
+#: A file that a pickle would leave behind if it were opened.
+CANARY = Path("canary")
+
+
+class Canary:
+    """What runs where somebody unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (open, (str(CANARY.resolve()), "w"))
+
+
+def people() -> Any:
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "age": [1, 5, 9, 3] * 5,
+            "sex": ["F", "M", "M", "F"] * 5,
+            "pay": [0.5, 1.25, 9.0, 3.0] * 5,
+            "hired": ["yes", "no", "yes", "no"] * 5,
+        }
+    )
+
+
+def network() -> Network:
+    rng = np.random.default_rng(0)
+    return Network.build([rng.normal(size=(3, 4)), rng.normal(size=(4, 2))], [rng.normal(size=4), rng.normal(size=2)])
+
+
+def write_csv(path: Path, mark: str = ",") -> None:
+    data = people().to_pydict()
+    lines = [mark.join(data), *(mark.join(map(str, row)) for row in zip(*data.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_parquet(path: Path) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(people(), path)
+
+
+def write_feather(path: Path) -> None:
+    from pyarrow import feather
+
+    feather.write_feather(people(), path, compression="uncompressed")
+
+
+def write_onnx_other(path: Path) -> None:
+    """A graph that ONNX Runtime has to run."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes = [
+        helper.make_node("MatMul", ["rows", "w"], ["a"]),
+        helper.make_node("Sin", ["a"], ["b"]),
+        helper.make_node("Shape", ["b"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["z"]),
+        helper.make_node("Add", ["b", "z"], ["c"]),
+        helper.make_node("Softmax", ["c"], ["scores"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", 2])],
+        [numpy_helper.from_array(np.ones((3, 2), np.float32), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    path.write_bytes(model.SerializeToString())
+
+
+def write_skops(path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from skops import io
+
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    io.dump(LogisticRegression().fit(rows, np.where(rows[:, 0] > 0, "yes", "no")), path)
+
+
+def write_pt2(path: Path) -> None:
+    from fairbits.models.torch_files import write_module
+
+    write_module(module(), 3, path)
+
+
+def write_pt(path: Path) -> None:
+    import torch
+
+    torch.save(module().state_dict(), path)
+
+
+def write_keras(path: Path) -> None:
+    import keras
+
+    layers = [keras.Input((3,)), keras.layers.Dense(4, activation="relu"), keras.layers.Dense(2)]
+    keras.Sequential(layers).save(path)
+
+
+def write_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps(Canary()))
+
+
+def module() -> Any:
+    """The module that the weights belong to."""
+    import torch
+
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+
+def write_run(folder: Path) -> None:
+    """A run of a second, with its subject beside it."""
+    from fairbits import Audit, Budget
+
+    (folder / "subject.toml").write_text(SUBJECT, encoding="utf-8")
+    network().save(folder / "model.npz")
+    write_csv(folder / "people.csv")
+    Audit.of(folder / "subject.toml").search(budget=Budget(evaluations=50), out=folder / "run", threads=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A loader: what its file is called, how a sound one is made, and how it is loaded."""
+
+    file: str
+    write: Callable[[Path], None]
+    load: Callable[[Path], None]
+
+
+def load_model_file(path: Path) -> None:
+    factory = {"factory": "tests.fuzz.seeds:module", "trust_code": True} if path.suffix == ".pt" else {}
+    model, encoding = load_with_encoding(path, SCHEMA, max_seconds=10.0, **factory)
+    model.scores(encoding.encode(np.array([[1.0, 0.0, 0.5], [9.0, 1.0, 9.0]])))
+
+
+def load_table_file(path: Path) -> None:
+    text = SUBJECT.replace("people.csv", path.name)
+    mark = '\ndelimiter = "\\t"' if path.suffix == ".tsv" else ""
+    subject = path.with_name("subject.toml")
+    subject.write_text(text.replace('target = "hired"', f'target = "hired"{mark}'), encoding="utf-8")
+    network().save(path.with_name("model.npz"))
+    load_subject(subject)
+
+
+def load_toml_file(path: Path) -> None:
+    network().save(path.with_name("model.npz"))
+    write_csv(path.with_name("people.csv"))
+    load_subject(path)
+
+
+def load_run_folder(path: Path) -> None:
+    """``path`` is the damaged file; the rest of its run is beside it."""
+    folder = next(parent for parent in path.parents if parent.name == "run")
+    run = open_run(folder)
+    run.cases(top=3)
+    json.dumps(run.summary or {})
+
+
+def write_toml(path: Path) -> None:
+    path.write_text(SUBJECT, encoding="utf-8")
+
+
+TARGETS: dict[str, Target] = {
+    "toml": Target("subject.toml", write_toml, load_toml_file),
+    "csv": Target("people.csv", write_csv, load_table_file),
+    "tsv": Target("people.tsv", lambda path: write_csv(path, "\t"), load_table_file),
+    "json": Target(
+        "people.json", lambda path: path.write_text(json.dumps(people().to_pylist())) and None, load_table_file
+    ),
+    "parquet": Target("people.parquet", write_parquet, load_table_file),
+    "feather": Target("people.feather", write_feather, load_table_file),
+    "npz": Target("model.npz", lambda path: network().save(path), load_model_file),
+    "onnx": Target("model.onnx", lambda path: network().save(path), load_model_file),
+    "onnx-other": Target("model.onnx", write_onnx_other, load_model_file),
+    "skops": Target("model.skops", write_skops, load_model_file),
+    "pt": Target("model.pt", write_pt, load_model_file),
+    "pt2": Target("model.pt2", write_pt2, load_model_file),
+    "keras": Target("model.keras", write_keras, load_model_file),
+    "pickle": Target("model.pkl", write_pickle, load_model_file),
+}
+#: Files of a run, each damaged in a copy of the same one.
+RUN_FILES = ("run.json", "summary.json", "checkpoint.json", "part")
+
+
+def run_file(folder: Path, name: str) -> Path | None:
+    """The file of a run that a name stands for."""
+    found = sorted((folder / "run").rglob("*.parquet")) if name == "part" else [folder / "run" / name]
+    return found[0] if found and found[0].is_file() else None
+
+
+def copy_run(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)

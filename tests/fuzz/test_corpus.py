@@ -1,0 +1,46 @@
+"""Odd files that once broke a loader, and a fixed handful of new ones for each: replayed with every run of the tests.
+
+The corpus holds what the fuzzer found (``make fuzz``); a name is ``kind-seed`` and its content the file itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from . import worker
+from .mutation import mutated
+from .seeds import TARGETS
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+CORPUS = sorted((Path(__file__).parent / "corpus").glob("*-*"))
+#: Seeds of each kind: cheap loaders get many, those that start a framework a few.
+SEEDS = {"toml": 60, "csv": 30, "tsv": 10, "json": 5, "npz": 60, "onnx": 40, "pickle": 5, "feather": 15, "parquet": 15}
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_what_was_found_is_mended(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kind = path.name.rpartition("-")[0]
+    verdict, said = worker.try_one(kind, path.read_bytes(), tmp_path)
+    assert verdict in {"loaded", "refused"}, said
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+def test_odd_files_are_loaded_or_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx" if kind == "onnx" else "pyarrow")
+    monkeypatch.chdir(tmp_path)
+    sound, others = worker.sound_files(kind, tmp_path)
+    assert worker.try_one(kind, sound, tmp_path)[0] in {"loaded", "refused"}
+    for seed in range(SEEDS[kind]):
+        verdict, said = worker.try_one(kind, mutated(sound, kind, seed, others), tmp_path)
+        assert verdict in {"loaded", "refused", "raw"}, f"{kind} {seed}: {said}"
+
+
+def test_every_loader_takes_its_sound_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind in ("toml", "csv", "tsv", "parquet", "feather", "npz", "onnx"):
+        sound, _ = worker.sound_files(kind, tmp_path)
+        assert worker.try_one(kind, sound, tmp_path) == ("loaded", ""), kind
+        assert TARGETS[kind].file

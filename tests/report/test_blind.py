@@ -1,0 +1,104 @@
+"""A model that cannot tell twins apart: exactly 0 bits, said plainly on every face, with nothing failed or in doubt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairbits import Attribute, Audit, Network, Subject
+from fairbits.audit.auditing import Audited
+from fairbits.cli.audit_text import show as show_audit
+from fairbits.cli.measure_text import show as show_measure
+from fairbits.data import make_subject
+from fairbits.debug import debug_run
+from fairbits.report import render_html, render_markdown
+
+from .conftest import build_subject, ordinary_schema
+
+WRONG = ("lower bound", "mixed", "failed", "not possible", "could not be done", "-0.0", "−0.0", "-0 %", "at least")
+
+
+def without_weight() -> Subject:
+    """A network whose protected inputs have no weight."""
+    subject = build_subject(ordinary_schema(), "small")
+    assert isinstance(subject.model, Network)
+    first = subject.model.weights[0].copy()
+    first[list(subject.schema.protected_columns)] = 0
+    return replace(subject, model=replace(subject.model, weights=(first, *subject.model.weights[1:])))
+
+
+def without_columns() -> Subject:
+    """A function that never gets the protected attributes, one of which has more values than twins take."""
+    subject = build_subject(ordinary_schema(), "small")
+    age = Attribute(name="age", kind="integer", low=1, high=3, protected=True, ranges=(("young", 1), ("old", 3)))
+    schema = replace(subject.schema, attributes=(age, *subject.schema.attributes[1:]))
+    audit = Audit(
+        lambda rows: 1 / (1 + np.exp(4 - rows[:, 1].astype(float))),
+        subject.table,
+        schema,
+        columns=["job", "hours"],
+        eats="codes",
+    )
+    return make_subject("unseen", audit.subject.model, schema, subject.table, encoding=audit.subject.encoding)
+
+
+@pytest.fixture(scope="module", params=[without_weight, without_columns])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    make: Callable[[], Subject] = request.param
+    return Audit.of(make()).audit(budget="3s", out=tmp_path_factory.mktemp("runs") / "blind", threads=1)
+
+
+def test_every_face_says_exactly_nothing(found: Audited, capsys: pytest.CaptureFixture[str]) -> None:
+    data = found.data
+    assert found.faults == {}
+    assert data.warnings == ()
+    assert all(one.exact and one.k == 1 for one in data.near)
+    page = re.sub(r"<style.*?</style>|<script.*?</script>", "", render_html(data), flags=re.S)
+    show_audit(found)
+    terminal = capsys.readouterr().out.replace("(+: a lower bound)", "")
+    for face in (page, render_markdown(data), terminal):
+        assert "exactly 0 of" in " ".join(face.replace("<em>", "").replace("</em>", "").split())
+        for word in WRONG:
+            assert word not in face, word
+
+
+def test_the_files_say_so(found: Audited) -> None:
+    summary = json.loads((found.page.parent / "summary.json").read_text())
+    assert summary["measure"]["blind"] is True
+    assert summary["measure"]["q_inf_max"] == 0
+
+
+def test_the_measurement_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for make in (without_weight, without_columns):
+        subject = make()
+        measured = Audit.of(subject).measure(threads=1)
+        show_measure(subject, measured, 5)
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "This model uses exactly 0 of" in shown
+        assert "everybody, examined or not" in shown
+        assert "up to" not in shown.split("Note")[0]
+
+
+def test_a_model_that_merely_shows_nothing_is_not_called_blind() -> None:
+    """Weights so small that no twin differs by ε here: nothing was found, which is less than a proof."""
+    subject = build_subject(ordinary_schema(), "small")
+    assert isinstance(subject.model, Network)
+    first = subject.model.weights[0].copy()
+    first[list(subject.schema.protected_columns)] *= 1e-6
+    faint = replace(subject, model=replace(subject.model, weights=(first, *subject.model.weights[1:])))
+    measured = Audit.of(faint).measure(threads=1)
+    assert measured.evaluation.k.max() == 1
+    assert not measured.evaluator.blind
+    assert measured.summary()["blind"] is False
+
+
+def test_debugging_people_who_are_treated_alike_explains_nothing(tmp_path: Path) -> None:
+    subject = without_weight()
+    run = Audit.of(subject).search(budget="0.3s", out=tmp_path / "run", threads=1)
+    assert debug_run(run, subject=subject, samples=30, threads=1).origin.verdict == "none"
