@@ -42,8 +42,8 @@ class Stage:
 
 @dataclass
 class Outcome:
-    kills: int = 0
-    landed: int = 0
+    kills: int = 0  # that hit it at work
+    missed: int = 0  # that came when it had ended
     runs: int = 0
     equal: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -256,9 +256,10 @@ def _kill(
             shutil.copytree(before, run)
         arguments, code = stage.begin, -9
         while (code and found.kills < kills and chance.random() < 0.8) or arguments is stage.begin:
-            found.kills += 1
             code = nursery.run(arguments, run, kill_after=chance.uniform(0, took))
-            found.landed += code < 0
+            found.kills += code < 0
+            found.missed += code >= 0
+            took *= 0.8 if code >= 0 else 1.05  # machines are not always equally busy; what goes on is shorter
             if code > 0:
                 found.wrong.append(f"{name}: exit {code}: {nursery.log.read_text()[-300:]}")
             arguments = stage.again if (run / "run.json").exists() else list(stage.begin)
@@ -285,7 +286,7 @@ def _compare(
 
 
 def _row(name: str, one: Outcome) -> None:
-    print(f"| {name} | {one.kills} | {one.landed} | {one.equal} of {one.runs} | {one.seconds:.0f} |", flush=True)
+    print(f"| {name} | {one.kills} | {one.equal} of {one.runs} | {one.seconds:.0f} |", flush=True)
 
 
 def main() -> None:
@@ -295,8 +296,8 @@ def main() -> None:
     parser.add_argument("--stage", action="append", choices=list(STAGES))
     given = parser.parse_args()
     chosen = {name: STAGES[name] for name in given.stage or STAGES}
-    print("| stage | kills | hit it at work | ended like an uninterrupted run | seconds |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    print("| stage | kills at work | ended like an uninterrupted run | seconds |")
+    print("| --- | ---: | ---: | ---: |")
     found = campaign(given.kills, seed=given.seed, stages=chosen, told=_row)
     for words in (words for one in found.values() for words in one.wrong):
         print(f"- {words}")

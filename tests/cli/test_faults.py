@@ -227,6 +227,7 @@ def test_one_writer_at_a_time_across_processes(tmp_path: Path) -> None:
 def test_a_lock_that_was_left_over_is_in_nobodys_way(tmp_path: Path, people_schema: Schema, rng) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / places.LOCK).touch()
+    (tmp_path / "run" / "run.json.tmp").write_bytes(b"half")  # and so is a start that was killed
     write_run(tmp_path / "run", people_schema, rng)
     assert len(Run.open(tmp_path / "run")) == 300
     done = fairbits_alone("cases", tmp_path / "run", "--json", "--where", "k > 1", "--time-limit", "x")

@@ -79,8 +79,7 @@ def test_questions_are_asked_only_for_what_is_missing(folder: Path) -> None:
         (["--yes", "--target", "hired", "--protected", "sex", "--favourable", "yess"], "Did you mean 'yes'"),
         (["--yes", "--target", "hired", "--protected", "sex,age", "--max-twins", "3"], "raise --max-twins"),
         (["--yes", "--target", "hired", "--protected", "sex", "--ignore", "agee"], "Did you mean 'age'"),
-        (["--yes", "--target", "hired", "--protected", "sex", "--model", "none.npz"], "none.npz' does not exist"),
-        (["--yes", "--target", "hired", "--protected", "sex", "--model", "model.npz", "--ignore", "age"], "5 inputs"),
+        (["--yes", "--target", "hired", "--protected", "sex", "--output", "logitt"], "Did you mean 'logit'"),
         (["--target", "hired", "--protected", "sex"], "add --yes to agree"),
     ],
 )
@@ -148,3 +147,119 @@ def test_a_regression_has_no_flips(tmp_path: Path) -> None:
     for text in (measured.stdout, searched.stdout):
         assert "flips" not in text
         assert "another decision" not in text
+
+
+TWINS = ("--target", "hired", "--protected", "sex", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "told"),
+    [
+        (["--model", "none.npz"], "does not exist", 'path = "none.npz"'),
+        (["--model", "model.npz", "--ignore", "age"], "takes 5 inputs", 'path = "model.npz"'),
+        (["--model", "model.npz", "--score-of", "maybe"], "score_of is 'maybe'", 'score_of = "maybe"'),
+        (["--model", "weights.pt"], "name the function that builds", "# factory = "),
+    ],
+)
+def test_a_model_that_does_not_fit_leaves_a_file(folder: Path, arguments: list[str], reason: str, told: str) -> None:
+    if "weights.pt" in arguments:
+        torch = pytest.importorskip("torch", reason="the torch extra is not installed")
+        torch.save({"0.weight": torch.zeros(1, 5)}, folder / "weights.pt")
+    done = init(folder, *TWINS, *arguments)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert "edit it, then: fairbits measure subject.toml" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    text = (folder / "subject.toml").read_text()
+    model = " ".join(line.lstrip("# ") for line in text.partition("[model]")[2].partition("[table]")[0].splitlines())
+    assert "The model does not fit yet:" in model
+    assert reason in model
+    assert told in text
+    assert sorted(file.suffix for file in folder.iterdir() if file.name.startswith(".")) == []
+    again = fairbits("measure", "subject.toml", cwd=folder)  # what is wrong stays wrong, and readable
+    assert again.returncode == 2
+    assert reason in again.stderr
+    as_json = init(folder, *TWINS, *arguments, "--json", "--force")
+    found = json.loads(as_json.stdout)
+    assert reason in found["trouble"]
+    assert (found["model_checked"], found["next"]) == (False, "fairbits measure subject.toml")
+
+
+def single(folder: Path, sign: float) -> None:
+    """A network whose one output is large for people in tech, or for all others: "hired" follows tech."""
+    weights = np.array([[0.0], [-3.0], [3.0], [0.4], [0.0]]) * sign
+    Network.build([weights], [np.zeros(1)], head="sigmoid").save(folder / "one.npz")
+
+
+@pytest.mark.parametrize(("sign", "speaks"), [(1.0, "yes"), (-1.0, "no")])
+def test_what_an_output_speaks_of_is_told_by_the_labels(folder: Path, sign: float, speaks: str) -> None:
+    single(folder, sign)
+    done = init(folder, *TWINS, "--model", "one.npz")
+    assert done.returncode == 0, done.stderr
+    assert "accuracy 100.0%, AUC 1.000 (95 % interval" in done.stdout
+    assert "Favourable when P(yes) ≥ 0.5" in done.stdout
+    assert f"speaking of '{speaks}', because so its" in " ".join(done.stdout.split())
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    text = (folder / "subject.toml").read_text()
+    assert f'score_of = "{speaks}"' in text
+    subject = load_subject(folder / "subject.toml")
+    assert subject.schema.favourable == "yes"
+    assert subject.checked().quality.accuracy == 1.0
+    # Whoever says the opposite is told so, and may insist.
+    wrong = {"yes": "no", "no": "yes"}[speaks]
+    refused = init(folder, *TWINS, "--model", "one.npz", "--force", "--score-of", wrong)
+    assert refused.returncode == 2
+    assert f'write score_of = "{speaks}" under [model]' in refused.stderr
+    measured = fairbits("measure", "subject.toml", cwd=folder)
+    assert measured.returncode == 2
+    assert f'write score_of = "{speaks}" under [model]' in measured.stderr
+    assert fairbits("search", "subject.toml", "--evaluations", "50", cwd=folder).returncode == 2
+    assert fairbits("audit", "subject.toml", "--budget", "1s", cwd=folder).returncode == 2
+    kept = init(folder, *TWINS, "--model", "one.npz", "--force", "--score-of", wrong, "--as-is")
+    assert kept.returncode == 0, kept.stderr
+    assert "examined as it is" in " ".join(kept.stdout.split())
+
+
+def test_two_outputs_are_put_in_the_order_of_the_labels(folder: Path) -> None:
+    weights = np.array([[0, 0], [-3, 3], [3, -3], [0.4, 0], [0, 0]], dtype=float)
+    Network.build([weights], [np.zeros(2)]).save(folder / "two.npz")
+    done = init(folder, *TWINS, "--model", "two.npz")
+    assert done.returncode == 0, done.stderr
+    assert 'classes = ["yes", "no"]' in (folder / "subject.toml").read_text()
+    assert load_subject(folder / "subject.toml").checked().quality.accuracy == 1.0
+    assert "read in the order yes, no" in " ".join(done.stdout.split())
+
+
+def test_a_run_says_how_the_model_agrees_with_the_labels(folder: Path) -> None:
+    single(folder, 1.0)
+    init(folder, *TWINS, "--model", "one.npz")
+    done = fairbits("search", "subject.toml", "--evaluations", "300", "--out", "run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Favourable when P(yes) ≥ 0.5" in done.stdout
+    assert "accuracy 100.0%, AUC 1.000" in done.stdout
+    summary = json.loads(fairbits("search", "--resume", "run", "--json", cwd=folder).stdout)
+    assert (summary["accuracy"], summary["auc"], summary["threshold"]) == (1.0, 1.0, 0.5)
+    assert summary["base_rate"] == summary["favourable_rate"]
+    assert summary["decision"] == "favourable when P(yes) ≥ 0.5"
+    debugged = fairbits("debug", "run", "--no-layers", cwd=folder)
+    assert debugged.returncode == 0, debugged.stderr
+    assert "Favourable when P(yes) ≥ 0.5" in debugged.stdout
+    assert json.loads(fairbits("debug", "run", "--no-layers", "--json", cwd=folder).stdout)["quality"]["accuracy"] == 1
+    assert fairbits("report", "run", cwd=folder).returncode == 0
+    for page in ("report.md", "report.html"):
+        text = (folder / "run" / page).read_text()
+        assert "Favourable when P(yes) ≥ 0.5" in text
+        assert "accuracy 100.0%, AUC 1.000" in text
+    assert json.loads((folder / "run" / "summary.json").read_text())["measure"]["accuracy"] == 1.0
+    # The cut-off moves decisions, and is another subject.
+    file = folder / "subject.toml"
+    file.write_text(file.read_text().replace("# threshold = 0.5   a", "threshold = 0.96  # a"))
+    found = json.loads(fairbits("measure", "subject.toml", "--json", cwd=folder).stdout)
+    assert found["threshold"] == 0.96
+    assert found["favourable_rate"] < summary["favourable_rate"]
+    assert found["accuracy"] < 1
+    assert found["flip_rate"] > 0
+    assert found["decision"] == "favourable when P(yes) ≥ 0.96"
+    changed = fairbits("report", "run", cwd=folder)
+    assert changed.returncode == 2
+    assert "has changed since the run" in changed.stderr

@@ -57,6 +57,7 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "workers",
         "ray",
         "trust_pickle",
+        "as_is",
         "as_json",
         *GRANTS,
     ]
@@ -84,6 +85,7 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "shards",
         "top",
         "trust_pickle",
+        "as_is",
         "as_json",
         *GRANTS,
     ]

@@ -47,9 +47,14 @@ def test_a_scikit_learn_pipeline_from_its_file(write) -> None:
     folder = write(path="model.skops")
     skops.dump(pipeline(perceptron()), folder / "model.skops")
     done = fairbits("measure", "subject.toml", "--json", cwd=folder)
+    assert done.returncode == 2  # two epochs taught it worse than nothing
+    assert "it names its classes itself (no, yes): check that the table's labels mean the same" in done.stderr
+    done = fairbits("measure", "subject.toml", "--json", "--as-is", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["rows"], found["m"], found["notes"]) == (120, 6, [])
+    assert (found["rows"], found["m"]) == (120, 6)
+    assert "decides against the labels" in found["notes"][0]
+    assert found["auc_high"] < 0.5
     assert found["k_max"] > 1
 
 
@@ -93,17 +98,22 @@ def test_a_function_of_one_s_own(write) -> None:
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        ({"path": "rules:nan"}, "scores that are not finite (first: nan for the person in row 3, line 4 of table.csv)"),
+        (
+            {"path": "rules:nan"},
+            "scores that are not finite (first: nan for the person in row 14, line 15 of table.csv)",
+        ),
         ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1, line 2 of table.csv)"),
-        ({"path": "rules:crash"}, "the function 'crash' failed on 720 rows: KeyError: 'height'."),
-        ({"path": "rules:short"}, "asked about 720 rows and answered with an array of shape (3,)"),
+        ({"path": "rules:crash"}, "the function 'crash' failed on 120 rows: KeyError: 'height'."),
+        ({"path": "rules:short"}, "asked about 120 rows and answered with an array of shape (3,)"),
         ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
         ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
         ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
         ({"path": "gone.onnx"}, "does not exist"),
         ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; it has: path,"),
         ({"path": "rules:nan", "batch": 0}, "[model] is wrong: the model's batch is 0"),
-        ({"path": "rules:nan", "eats": "grass"}, "the model's eats is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "eats": "grass"}, "the model's input_format is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "input_format": "grass"}, "the model's input_format is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "score_of": "maybe"}, "score_of is 'maybe', which is not a class of the target"),
         ({"path": "rules:nan", "columns": ["agee"]}, "Did you mean 'age'"),
         ({"path": "rules:nan", "trust_pickle": True}, "unknown key 'trust_pickle'"),
     ],

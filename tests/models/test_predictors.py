@@ -57,7 +57,7 @@ def test_a_frame_of_codes_must_be_declared() -> None:
         def predict(self, rows) -> np.ndarray:
             return np.asarray(rows, dtype=float)[:, 3]
 
-    with pytest.raises(ModelError, match=r'does not take the table.s values .*say eats = "codes" under'):
+    with pytest.raises(ModelError, match=r'does not take the table.s values .*say input_format = "codes" under'):
         load_with_encoding(OnCodes(), SCHEMA)
     model, encoding = load_with_encoding(OnCodes(), SCHEMA, eats="codes")
     people = random_people(np.random.default_rng(0), SCHEMA, 9)

@@ -260,7 +260,13 @@ def test_scores_of_all_twins_are_the_librarys(name: str, way: str, fitted: dict[
 def test_large_trees_are_walked_and_give_the_same(fitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from fairbits.engine import trees
 
-    for name in ("lightgbm many categories", "forest three classes", "xgboost", "hist categories", "lightgbm on dummies"):
+    for name in (
+        "lightgbm many categories",
+        "forest three classes",
+        "xgboost",
+        "hist categories",
+        "lightgbm on dummies",
+    ):
         schema = SCHEMAS[KINDS[name].target]
         model, encoding = load_with_encoding(fit(name, fitted), schema)
         small = Evaluator(model, schema, encoding, threads=1).scores(PEOPLE)
@@ -321,7 +327,11 @@ def refused(path: Path, match: str, schema: Schema | None = BINARY) -> None:
 
 
 LIES = {
-    "a child outside": (r"left_child=\S+", "left_child=999", "a child outside|no numbers|where \\d+ belong|does not exist"),
+    "a child outside": (
+        r"left_child=\S+",
+        "left_child=999",
+        "a child outside|no numbers|where \\d+ belong|does not exist",
+    ),
     "a feature that does not exist": (r"split_feature=\d+", "split_feature=77", "feature 77"),
     "text for a number": (r"leaf_value=\S+", "leaf_value=lots", "no numbers"),
     "not finite": (r"leaf_value=\S+", "leaf_value=inf", "not finite"),

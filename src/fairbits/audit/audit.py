@@ -30,8 +30,10 @@ class Audit:
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
     or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
-    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``trust_code=True``
-    for a reference, ``trust_pickle=True`` for a pickle, ``credential="NAME"`` for an endpoint, or ``max_rows``.
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``score_of="approved"`` (the class
+    that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
+    ``credential="NAME"`` for an endpoint, or ``max_rows``. Where there are labels, a model that decides against them is
+    refused, unless ``as_is``.
     """
 
     def __init__(
@@ -42,18 +44,36 @@ class Audit:
         *,
         encoding: Encoding | None = None,
         name: str = "subject",
+        as_is: bool = False,
         **options: Any,
     ):
         chosen = ModelOptions.of(options)
         loaded = read_model(model, schema, chosen)
         people = _table(table, schema, chosen.max_rows)
-        self.subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        self.subject = subject.checked(as_is=as_is)
 
     @classmethod
-    def of(cls, subject: Subject | str | Path, **grants: Unpack[GrantOptions]) -> Audit:
-        """An audit of a built-in subject or a ``subject.toml``; ``grants`` as for :func:`~fairbits.load_subject`."""
+    def of(cls, subject: Subject | str | Path, *, as_is: bool = False, **grants: Unpack[GrantOptions]) -> Audit:
+        """An audit of a built-in subject or a ``subject.toml``.
+
+        Parameters
+        ----------
+        subject
+            The name of a built-in subject, a file, or a loaded subject.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **grants
+            What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+        Raises
+        ------
+        ModelError
+            If the model decides against the labels and ``as_is`` is not given.
+        """
         audit = cls.__new__(cls)
-        audit.subject = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
+        loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
+        audit.subject = loaded.checked(as_is=as_is)
         return audit
 
     def measure(

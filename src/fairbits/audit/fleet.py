@@ -34,6 +34,7 @@ class Ship:
 class _Terms:
     wishes: Wishes
     grants: GrantOptions
+    as_is: bool = False
 
 
 def find_ships(folder: Path, out: Path) -> list[Ship]:
@@ -64,6 +65,7 @@ def audit_fleet(
     wishes: Wishes,
     out: Path,
     *,
+    as_is: bool = False,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
@@ -90,7 +92,7 @@ def audit_fleet(
 
     if progress is not None:
         progress(0, len(ships), None)
-    with open_executor(hands, Job(_prepare, _perform, _Terms(each, grants)), stop=stop) as executor:
+    with open_executor(hands, Job(_prepare, _perform, _Terms(each, grants, as_is)), stop=stop) as executor:
         carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
     for number, ship in enumerate(ships):
         if number not in found:
@@ -107,7 +109,7 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> Audited:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(ship.folder)
     try:
-        subject = load_subject(ship.source, **terms.grants)
+        subject = load_subject(ship.source, **terms.grants).checked(as_is=terms.as_is)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.wishes, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, Unpack
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
@@ -51,13 +52,14 @@ def audit(
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
-    loaded = chosen.subject(**grants)
+    loaded = chosen.subject(as_is, **grants)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
     from fairbits.report import summary_of
@@ -100,7 +102,7 @@ class _Chosen:
                     f"leave it out, or start a new run."
                 )
 
-    def subject(self, **grants: Unpack[GrantOptions]) -> Subject:
+    def subject(self, as_is: bool, /, **grants: Unpack[GrantOptions]) -> Subject:
         from fairbits.data import load_subject
 
         source = self.source or self.kept.get("source")
@@ -108,7 +110,8 @@ class _Chosen:
             raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
         loaded = load_subject(source, **grants)
         names = self.protected or self.kept.get("protected")
-        return loaded if names is None else loaded.with_protected(names)
+        loaded = loaded if names is None else loaded.with_protected(names)
+        return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
 
     def settings(self) -> dict[str, Any]:
         chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}

@@ -102,7 +102,7 @@ def show(found: Audited) -> None:
 def _lines(found: Audited) -> Iterator[Text]:
     data = found.data
     yield Text(harmless(data.sentence), style="bold")
-    yield from (Text(harmless(line), style="dim") for line in data.examined)
+    yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
     yield Text("")
     yield Text("largest k").append(
         "  " + " · ".join(f"{one.people} {one.k}{'' if one.exact else '+'}" for one in data.near), style="bold"

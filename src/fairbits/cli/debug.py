@@ -57,7 +57,8 @@ def debug(
     if as_json:
         from fairbits.store.files import plain
 
-        print_json({"run": str(opened.folder), **plain(found.summary())})
+        figures = {"quality": opened.manifest.get("quality")}
+        print_json({"run": str(opened.folder), **figures, **plain(found.summary())})
         return
     from fairbits.cli.debug_text import show
 

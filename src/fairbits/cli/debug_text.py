@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.console import Console
-from fairbits.cli.people_text import harmless
+from fairbits.cli.people_text import harmless, quality_lines
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
 from fairbits.domain.words import unsigned_zero
 from fairbits.store import Run
@@ -60,7 +60,10 @@ def _headline(run: Run, found: DebugResult) -> Text:
     chosen = f"{found.worst:,} worst, {rest:,} at random" if len(found.cases) < len(run) else "all there are"
     text = Text(f"{harmless(found.subject)}", style="bold")
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
-    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n\n", style="dim")
+    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n", style="dim")
+    for line in quality_lines(run.manifest.get("quality")):
+        text.append(f"{line}\n", style="dim")
+    text.append("\n")
     known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
     flips = "" if found.id_rate is None else f" Decisions flip for {found.id_rate:.0%}."
     text.append(f"Mean k: {found.k_mean:.2f}.{flips}{known}", style="not bold")

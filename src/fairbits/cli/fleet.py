@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     PartitionName,
@@ -44,6 +45,7 @@ def fleet(
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -61,6 +63,7 @@ def fleet(
             folder,
             wishes,
             out or new_folder("fleet"),
+            as_is=as_is,
             **grants,
             progress=None if as_json else _say,
             stop=stop,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, granting, names_of
+from fairbits.cli.options import AsIs, Json, granting, names_of
 from fairbits.cli.output import print_json
-from fairbits.errors import OptionError, choose_from
+from fairbits.errors import ModelError, OptionError, choose_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,19 @@ def init(
     target: Annotated[_Text, typer.Option(help="The column that the model predicts.")] = None,
     protected: Annotated[_Text, typer.Option(help="Protected attributes, separated by commas.")] = None,
     favourable: Annotated[_Text, typer.Option(help="The value of the target whose probability is the score.")] = None,
+    score_of: Annotated[_Text, typer.Option(help="The class that the model's single output speaks of.")] = None,
+    output: Annotated[_Text, typer.Option(help="What the model puts out: probability, logit or value.")] = None,
+    input_format: Annotated[
+        _Text, typer.Option("--input-format", "--eats", help="What goes into the model: frame, array or codes.")
+    ] = None,
+    factory: Annotated[_Text, typer.Option(help="module:function that builds the module of a file of weights.")] = None,
     ignore: Annotated[_Text, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     max_twins: Annotated[int, typer.Option(help="At most so many twins (protected combinations).", min=1)] = MOST_TWINS,
     delimiter: Annotated[str, typer.Option(help="What separates the columns of a CSV file.")] = ",",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -44,9 +51,12 @@ def init(
     from fairbits.data.drafting import Draft, draft_schema, write_draft
     from fairbits.domain.infer import infer_classes
     from fairbits.domain.reading import read_arrow
+    from fairbits.models import ModelOptions
 
     if out.exists() and not force:
         raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+    said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
+    options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
     data = read_arrow(table, delimiter=delimiter)
     ignored = tuple(names_of(ignore, "--ignore")) if ignore else ()
     for name in ignored:
@@ -71,13 +81,16 @@ def init(
         ignored=ignored,
         most_twins=max_twins,
     )
-    subject = write_draft(Draft(schema, table, model, delimiter), out, force=force, **grants)
+    draft = Draft(schema, table, model, delimiter, options)
+    drafted = write_draft(draft, out, force=force, as_is=as_is, **grants)
     from fairbits.cli.init_text import overview, show
 
     if as_json:
-        print_json(overview(schema, out, subject))
+        print_json(overview(drafted, out))
     else:
-        show(schema, out, data.num_rows, subject)
+        show(drafted, out, data.num_rows)
+    if drafted.trouble is not None:
+        raise ModelError(drafted.trouble)
 
 
 def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:

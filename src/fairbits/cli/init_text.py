@@ -12,14 +12,17 @@ from rich.text import Text
 from fairbits.cli.console import Console
 from fairbits.cli.people_text import harmless
 from fairbits.domain.coarsen import twins_of
+from fairbits.models.direction import speaks_of
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
+    from fairbits.data.drafting import Drafted
     from fairbits.domain import Attribute, Schema
 
 
-def show(schema: Schema, out: Path, rows: int, subject: Subject | None) -> None:
-    """The schema as a table, and what to do next."""
+def show(drafted: Drafted, out: Path, rows: int) -> None:
+    """The schema as a table, how the model agrees with the labels, and what to do next."""
+    schema, subject = drafted.schema, drafted.subject
     console = Console(highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("attribute", "kind", "values"):
@@ -30,7 +33,8 @@ def show(schema: Schema, out: Path, rows: int, subject: Subject | None) -> None:
             name.append(" (protected)", style="yellow")
         table.add_row(name, attribute.kind, Text(harmless(_values(attribute))))
     console.print(table)
-    decided = f"one of {', '.join(schema.classes)}; the score is the probability of {schema.favourable}"
+    outputs = "" if subject is None else _outputs(subject)
+    decided = f"one of {', '.join(schema.classes)}; the score is the probability of {schema.favourable}{outputs}"
     console.print(Text(harmless(f"{schema.target}: {decided if schema.classes else 'a number'}.")))
     console.print(
         Text(
@@ -38,15 +42,29 @@ def show(schema: Schema, out: Path, rows: int, subject: Subject | None) -> None:
             style="bold",
         )
     )
-    for note in () if subject is None else subject.notes:
+    for line in () if subject is None or subject.quality is None else subject.quality.lines():
+        console.print(Text(harmless(line)))
+    for note in (*drafted.notes, *(() if subject is None else subject.notes)):
         console.print(Text(f"Note: {harmless(note)}", style="dim"))
+    if drafted.trouble is not None:
+        console.print(Text(f"The model does not fit yet; {out} says why, where it is to be mended.", style="yellow"))
+        console.print(Text(f"Written to {out} · edit it, then: fairbits measure {out}", style="dim"))
+        return
     if subject is None:
         console.print(Text("No model was named: add its path under [model].", style="yellow"))
     console.print(Text(f"Written to {out} · next: fairbits measure {out}", style="dim"))
 
 
-def overview(schema: Schema, out: Path, subject: Subject | None) -> dict[str, Any]:
+def _outputs(subject: Subject) -> str:
+    """Which class a single output was taken to speak of."""
+    single = speaks_of(subject.model, subject.schema)
+    return "" if single is None or single == subject.schema.favourable else f" (the model puts out that of {single})"
+
+
+def overview(drafted: Drafted, out: Path) -> dict[str, Any]:
     """The same for programs."""
+    schema, subject = drafted.schema, drafted.subject
+    quality = {} if subject is None or subject.quality is None else subject.quality.figures()
     return {
         "out": str(out),
         "target": schema.target,
@@ -57,6 +75,11 @@ def overview(schema: Schema, out: Path, subject: Subject | None) -> dict[str, An
             {"name": a.name, "kind": a.kind, "protected": a.protected, "values": _values(a)} for a in schema.attributes
         ],
         "model_checked": subject is not None,
+        "score_of": drafted.draft.options.score_of,
+        "notes": [*drafted.notes, *(() if subject is None else subject.notes)],
+        "trouble": drafted.trouble,
+        "next": f"fairbits measure {out}",
+        **quality,
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     PartitionName,
@@ -36,6 +37,7 @@ def measure(
     threads: Threads = 0,
     top: Top = 10,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -49,16 +51,17 @@ def measure(
         loaded = loaded.with_protected(names_of(protected))
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
 
+    audit = Audit.of(loaded, as_is=as_is)
     with progress_bar("measuring") as progress:
-        found = Audit.of(loaded).measure(
+        found = audit.measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
         )
     if as_json:
-        print_json(report(loaded, found, top))
+        print_json(report(audit.subject, found, top))
     else:
         from fairbits.cli.measure_text import show
 
-        show(loaded, found, top)
+        show(audit.subject, found, top)
 
 
 def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
@@ -67,6 +70,7 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "subject": subject.name,
         "fingerprint": subject.fingerprint(),
         **found.summary(),
+        **({} if subject.quality is None else subject.quality.figures()),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],

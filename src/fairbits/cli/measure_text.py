@@ -49,6 +49,8 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition", style="dim")
     if found.schema.scores == "vector":
         text.append(", all classes compared", style="dim")
+    for line in () if subject.quality is None else subject.quality.lines():
+        text.append(f"\n{line}", style="dim")
     if found.schema.rules:
         rules = len(found.schema.rules)
         text.append(f"\n{rules} rule{'s' if rules > 1 else ''} removed {found.twins_removed:,} twins", style="dim")

@@ -130,6 +130,7 @@ _GRANTED: dict[str, tuple[Any, Any]] = {
         None,
     ),
 }
+AsIs = Annotated[bool, typer.Option("--as-is", help="Go on with a model that decides against the labels of its table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.text import Text
 
 from fairbits.domain.words import harmless
 
-__all__ = ["Shown", "harmless", "people_text"]
+__all__ = ["Shown", "harmless", "people_text", "quality_lines"]
 
 _WIDTH = 80
 
@@ -34,6 +34,15 @@ class Shown(Protocol):
     def flips(self) -> bool: ...  # noqa: D102
     @property
     def attributes(self) -> Mapping[str, str]: ...  # noqa: D102
+
+
+def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """How the model agrees with the labels, in words; nothing where a run of an earlier release does not say."""
+    if not figures or "decision" not in figures:
+        return ()
+    from fairbits.subject.quality import Quality
+
+    return tuple(harmless(line) for line in Quality.of_figures(dict(figures)).lines())
 
 
 def people_text(title: str, people: Iterable[tuple[Shown, str, str]]) -> Text:

@@ -39,6 +39,7 @@ def repair(
     from fairbits.audit.repairing import repair as repair_run
     from fairbits.cli.repair_text import show, watching
     from fairbits.repair.writing import document
+    from fairbits.store import Run
 
     with watching(shown=not as_json) as watch:
         result = repair_run(
@@ -53,10 +54,11 @@ def repair(
             hands=hands_of(workers, ray, threads),
             watch=watch,
         )
+    quality = Run.open(run).manifest.get("quality")
     if as_json:
-        print_json({"run": str(run), **document(result)})
+        print_json({"run": str(run), "quality": quality, **document(result)})
     else:
-        show(result)
+        show(result, quality)
 
 
 def _attack_budget(text: str) -> Budget | None:

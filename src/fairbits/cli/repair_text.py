@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.console import Console
-from fairbits.cli.people_text import harmless
+from fairbits.cli.people_text import harmless, quality_lines
 from fairbits.domain.words import unsigned_zero
 
 if TYPE_CHECKING:
@@ -49,11 +49,12 @@ def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
         yield lambda text: status.update(f"{text} …")
 
 
-def show(result: RepairResult) -> None:
-    """Print everything, at most 80 columns wide."""
+def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
+    """Print everything, at most 80 columns wide; ``quality`` is how the model agrees with the labels."""
     console = Console(highlight=False, width=min(80, Console().width))
     for block in (
         _headline(result),
+        Text("\n".join(quality_lines(quality)), style="dim") if quality else None,
         _repairs(result),
         _legend(result),
         _chosen(result),

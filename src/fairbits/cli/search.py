@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import (
+    AsIs,
     Epsilon,
     Json,
     Out,
@@ -77,6 +78,7 @@ def search(
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
     top: Top = 10,
+    as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
@@ -94,7 +96,7 @@ def search(
         "protected": None if protected is None else names_of(protected),
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), grants)
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
 
@@ -148,6 +150,7 @@ def _settings(
     given: dict[str, Any],
     limits: dict[str, Any],
     threads: int | None,
+    as_is: bool,
     grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
     """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
@@ -166,6 +169,7 @@ def _settings(
     names = chosen.pop("protected")
     if names:
         loaded = loaded.with_protected(names)
+    loaded = loaded.checked(as_is=as_is or bool(kept.get("as_is")))
     from fairbits.search import Settings
 
     wanted = {name: value for name, value in chosen.items() if value is not None}

@@ -15,7 +15,7 @@ from rich.text import Text
 from fairbits.cli.bars import histogram
 from fairbits.cli.cases import origin_of, place_of
 from fairbits.cli.console import Console
-from fairbits.cli.people_text import harmless, people_text
+from fairbits.cli.people_text import harmless, people_text, quality_lines
 from fairbits.text import one_line
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         f"seed {summary['seed']}\n"
     )
     text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition\n", style="dim")
+    for line in quality_lines(summary):
+        text.append(f"{line}\n", style="dim")
     text.append(_limits(summary) + "\n", style="dim")
     if not summary["cases"]:
         text.append("No case was found.")

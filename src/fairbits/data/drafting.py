@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,7 +19,12 @@ from fairbits.domain.infer import infer_schema
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.table import numbers, plain
 from fairbits.domain.toml import document_of_schema
-from fairbits.errors import OptionError, TableError
+from fairbits.domain.words import harmless
+from fairbits.errors import FairbitsError, OptionError, TableError
+from fairbits.models import ModelOptions
+from fairbits.models.direction import order_note, speaks_of
+from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.quality import Quality
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +33,16 @@ _RULES = (
     "Rules that every person must keep, over names and labels. For example:",
     'rules = [\'age < 18 -> marital_status != "Married"\', "years_employed <= age - 16"]',
 )
+#: Keys of [model] that help where a model does not fit at once.
+_MODEL_HINTS = (
+    'score_of = "approved"                  the class that a single output speaks of',
+    'output = "logit"                       what comes out: probability, logit or value',
+    'input_format = "array"                 what goes in: frame, array or codes',
+    'columns = ["age", "income"]            the columns that it sees, in its order',
+    'factory = "package.module:function"    what builds the module that a file of weights belongs to',
+)
+#: Reasons that are mended there speak of it.
+_TABLE = "under [table]"
 _ATTRIBUTES = (
     "One section for each attribute, in the order of the table's columns. Besides what is here:",
     "  values = [3, 6, 7]          only these values exist",
@@ -37,12 +53,38 @@ _ATTRIBUTES = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is known about a subject before its file is written."""
+    """What is known about a subject before its file is written.
+
+    ``options`` are what was said about the model. ``said_by_labels`` is the AUC that made init choose which output
+    speaks of which class. ``trouble`` is why the model does not fit, if it does not.
+    """
 
     schema: Schema
     table: Path
     model: str | None = None
     delimiter: str = ","
+    options: ModelOptions = field(default_factory=ModelOptions)
+    said_by_labels: float | None = None
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What came of a draft: the subject that its file describes, or why there is none yet."""
+
+    draft: Draft
+    subject: Subject | None = None
+    notes: tuple[str, ...] = ()  # what was guessed about the model
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the model does not fit; None where it does, or none was named."""
+        return self.draft.trouble
+
+    @property
+    def schema(self) -> Schema:
+        """The people, and the classes in the order that was settled."""
+        return self.draft.schema if self.subject is None else self.subject.schema
 
 
 def draft_schema(
@@ -70,30 +112,126 @@ def draft_schema(
     return coarsened(schema, wide, most=most_twins)
 
 
-def write_draft(draft: Draft, out: Path, *, force: bool = False, **grants: Unpack[GrantOptions]) -> Subject | None:
-    """Write the file, once the subject that it describes has been loaded from it; gives that subject.
+def write_draft(
+    draft: Draft, out: Path, *, force: bool = False, as_is: bool = False, **grants: Unpack[GrantOptions]
+) -> Drafted:
+    """Write the file, with the reason as a comment at the place to edit where the model does not fit.
 
-    Nothing is left behind where it cannot be loaded. Without a model there is nothing to load yet.
+    Where there are labels and nobody has said which output speaks of which class, the reading that agrees with them
+    is taken, and written down.
+
+    Parameters
+    ----------
+    draft
+        What is known.
+    out
+        The file to write.
+    force
+        Replace a file that is there.
+    as_is
+        Take the model as it is, though it decides against the labels.
+    **grants
+        What the model's file may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Drafted
+        The subject, or what is wrong with its model.
+
+    Raises
+    ------
+    OptionError
+        If the file is there already, or cannot be written.
     """
     if out.exists() and not force:
         raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
     trial = out.with_name(f".{out.stem}.{os.getpid()}.toml")
+
+    def loaded(one: Draft) -> Subject:
+        trial.write_text(draft_text(one, out), encoding="utf-8")
+        subject = load_subject(trial, **grants)
+        return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
+
     try:
-        trial.write_text(draft_text(draft, out.parent), encoding="utf-8")
-        subject = None if draft.model is None else load_subject(trial, **grants)
+        found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
+        trial.write_text(draft_text(found.draft, out), encoding="utf-8")
         trial.replace(out)
     except OSError as error:
         raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None
     finally:
         trial.unlink(missing_ok=True)
-    return subject
+    return found
 
 
-def draft_text(draft: Draft, folder: Path) -> str:
-    """The commented file."""
+def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
+    """The draft that loads and agrees with the labels; else as it is, with the trouble."""
+    try:
+        subject = loaded(draft)
+    except FairbitsError as error:
+        return Drafted(replace(draft, trouble=str(error)))
+    chosen = draft
+    against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
+    if against is not None and not as_is:
+        other = _other_way_round(draft, subject)
+        turned = None if other is None else loaded(other)
+        if other is None or turned is None or _quality(turned).reversed:
+            return Drafted(replace(draft, trouble=against))
+        chosen, subject = other, turned
+    notes = _order_notes(draft, subject)
+    single = speaks_of(subject.model, subject.schema)
+    if single is not None and not subject.named:
+        chosen = replace(chosen, options=replace(chosen.options, score_of=single))
+    settled = replace(chosen.schema, classes=subject.schema.classes, order_guessed=False)
+    said = None if draft.options.score_of is not None else _said_by_labels(subject)
+    chosen = replace(chosen, schema=settled, said_by_labels=said)
+    return Drafted(chosen, subject.checked(as_is=as_is), notes)
+
+
+def _said_by_labels(subject: Subject) -> float | None:
+    """The AUC, where its whole interval says that the model is the right way round."""
+    found = _quality(subject)
+    return found.auc if found.auc_low is not None and found.auc_low > 0.5 else None
+
+
+def _order_notes(draft: Draft, subject: Subject) -> tuple[str, ...]:
+    """How it was settled which output speaks of which class, where neither the user nor the model says it."""
+    schema, area = subject.schema, _said_by_labels(subject)
+    if draft.options.score_of is not None or subject.named or len(schema.classes) < 2:
+        return ()
+    single = speaks_of(subject.model, schema)
+    if area is None:
+        return order_note(replace(schema, order_guessed=True), None, ModelOptions(), single=single is not None)
+    what = "its outputs" if single is None else "its one output"
+    read = f"in the order {', '.join(schema.classes)}" if single is None else f"as speaking of {single!r}"
+    return (
+        f"the model does not say which class {what} belong{'' if single is None else 's'} to; read {read}, because so "
+        f"its scores agree with the labels (AUC {area:.2f}).",
+    )
+
+
+def _other_way_round(draft: Draft, subject: Subject) -> Draft | None:
+    """The draft with its two classes the other way round; None where the user or the model has said which is which."""
+    classes = subject.schema.classes
+    if draft.options.score_of is not None or subject.named or len(classes) != 2:
+        return None
+    single = speaks_of(subject.model, subject.schema)
+    if single is not None:
+        other = next(name for name in classes if name != single)
+        return replace(draft, options=replace(draft.options, score_of=other))
+    return replace(draft, schema=replace(draft.schema, classes=classes[::-1], order_guessed=False))
+
+
+def _quality(subject: Subject) -> Quality:
+    assert subject.quality is not None  # noqa: S101 - every trial has it
+    return subject.quality
+
+
+def draft_text(draft: Draft, out: Path) -> str:
+    """The commented file, as it will stand at ``out``."""
+    folder = out.parent
     document = tomlkit.document()
     document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))
-    document.add(tomlkit.comment("  fairbits measure subject.toml"))
+    document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
     for line in _RULES:
@@ -115,18 +253,45 @@ def draft_text(draft: Draft, folder: Path) -> str:
 
 def _model(draft: Draft, folder: Path) -> Any:
     section = tomlkit.table()
+    at_table = draft.trouble is not None and _TABLE in draft.trouble
+    if draft.trouble is not None and not at_table:
+        _explain(section, "The model does not fit yet:", draft.trouble)
     if draft.model is None:
         section.add(tomlkit.comment('path = "model.npz"   where your model is, seen from this file'))
     else:
         section.add("path", _seen_from(draft.model, folder))
+    for key, value in draft.options.section().items():
+        section.add(key, value)
+    if "score_of" in section:
+        section["score_of"].comment(_why(draft))
     if any(attribute.columns for attribute in draft.schema.attributes):
         section.add("encoding", "columns")
         section["encoding"].comment("the model takes the table's columns as they are, in their order")
+    if draft.trouble is not None or draft.model is None:
+        for line in _MODEL_HINTS:
+            if line.partition(" ")[0] not in section:
+                section.add(tomlkit.comment(line))
     return section
+
+
+def _why(draft: Draft) -> str:
+    """How it is known which class the output speaks of."""
+    what = "the class that the model's one output speaks of"
+    if draft.said_by_labels is None:
+        return what
+    return f"{what}; so its scores agree with the labels (AUC {draft.said_by_labels:.2f})"
+
+
+def _explain(section: Any, title: str, reason: str) -> None:
+    """A reason as a comment of several lines, where it can be mended."""
+    for line in (title, *textwrap.wrap(harmless(reason), 100)):
+        section.add(tomlkit.comment(line))
 
 
 def _table(section: Any, draft: Draft, folder: Path) -> Any:
     result = tomlkit.table()
+    if draft.trouble is not None and _TABLE in draft.trouble:
+        _explain(result, "The model does not agree with this table yet:", draft.trouble)
     result.add("path", _seen_from(str(draft.table), folder))
     if draft.delimiter != ",":
         result.add("delimiter", draft.delimiter)
@@ -134,6 +299,8 @@ def _table(section: Any, draft: Draft, folder: Path) -> Any:
         result.add(key, value)
     if draft.schema.classes:
         result["favourable"].comment("the class whose probability is the score")
+    if len(draft.schema.classes) == 2 and "threshold" not in result:
+        result.add(tomlkit.comment("threshold = 0.5   a decision is favourable from this probability on"))
     return result
 
 

@@ -20,17 +20,20 @@ from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import is_there, read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.domain.toml import document_of_schema, read_document, schema_of_document, section_of
-from fairbits.errors import OptionError, SchemaError, TableError, choose_from
+from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
 from fairbits.models.callables import is_reference
+from fairbits.models.direction import names_decide, output_order
 from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import is_url
+from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.quality import Quality
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "scores", "delimiter")
+_TABLE_KEYS = ("path", "target", "favourable", "classes", "threshold", "scores", "delimiter")
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
     *(
         "authorization_env",
         "credential_header",
@@ -63,6 +66,39 @@ class Subject:
     model_key: str = ""  # which model it is, where it is no network whose weights could tell
     original: Any = None  # what the model was read from: a file, a reference to code, or an object
     options: ModelOptions = field(default_factory=ModelOptions)  # and how
+    named: bool = False  # whether the model itself names its classes, so that nobody had to say their order
+    quality: Quality | None = None  # how it agrees with the labels, once it was checked
+    as_is: bool = False  # whether it was accepted although it decides against the labels
+
+    def checked(self, *, as_is: bool = False) -> Subject:
+        """The same subject, its model held against the labels of its table.
+
+        Parameters
+        ----------
+        as_is
+            Accept a model that decides against the labels, and say so in a note.
+
+        Returns
+        -------
+        Subject
+            With its ``quality``.
+
+        Raises
+        ------
+        ModelError
+            If the model decides against the labels: the interval of its AUC lies below one half.
+        """
+        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
+        against = against_labels(found, self.model, self.schema, named=self.named)
+        if against is None or self.as_is:
+            return replace(self, quality=found)
+        if not as_is:
+            raise ModelError(against)
+        note = (
+            f"the model decides against the labels (AUC {found.auc:.3f}, 95 % interval {found.auc_low:.3f} to "
+            f"{found.auc_high:.3f}); it is examined as it is, because that was asked for."
+        )
+        return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
         """The same subject with exactly these attributes protected."""
@@ -121,13 +157,15 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else Loaded(model)
     options = options or ModelOptions()
     schema, told = told_by_model(schema, loaded)
+    named = loaded.named or names_decide(schema, loaded.classes)
+    loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding)
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     said = (*notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
-    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, **rest)
+    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:

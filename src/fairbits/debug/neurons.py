@@ -16,7 +16,8 @@ from fairbits.domain.attribute import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, hold
-from fairbits.models import Do, HasActivations, HasClassScores, HasInterventions, Model, Network
+from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+from fairbits.subject.decisions import decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05
@@ -106,22 +107,15 @@ def accuracy_of(model: Model, subject: Subject) -> float | None:
 
 
 def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
-    schema, table = subject.schema, subject.table
-    if table.labels is None or schema.regression:
+    table = subject.table
+    if table.labels is None:
         return None
-    several = len(schema.classes) > 2
-    if several and not isinstance(model, Network | HasClassScores):
-        return None  # a score of one class does not say which of the others is decided
     pieces = []
     for start in range(0, len(table), ROWS):
-        inputs = subject.encoding.encode(table.codes[start : start + ROWS])
-        if isinstance(model, Network):
-            pieces.append(model.labels(inputs))
-        elif several and isinstance(model, HasClassScores):
-            pieces.append(np.argmax(model.class_scores(inputs), axis=1))
-        else:
-            favourable = np.asarray(model.scores(inputs)) >= 0.5
-            pieces.append(np.where(favourable, schema.favourable_index, 1 - schema.favourable_index))
+        piece = decided(model, subject.encoding.encode(table.codes[start : start + ROWS]), subject.schema)
+        if piece is None:  # a regression, or a score that does not say which of several classes is decided
+            return None
+        pieces.append(piece)
     return np.concatenate(pieces)
 
 
@@ -162,7 +156,15 @@ def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do]
     held = hold(evaluator, cases, dos)
     kept = np.full(len(dos), np.nan)
     if judged and isinstance(model, Network) and table.labels is not None:
-        kept = accuracies(model, subject.encoding, table.codes, table.labels, dos, threads=evaluator.threads)
+        kept = accuracies(
+            model,
+            subject.encoding,
+            table.codes,
+            table.labels,
+            dos,
+            threshold=evaluator.threshold,
+            threads=evaluator.threads,
+        )
     elif judged and isinstance(model, HasInterventions):
         known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
         kept = np.array([np.nan if one is None else one for one in known], dtype=np.float64)

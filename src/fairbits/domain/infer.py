@@ -53,7 +53,7 @@ def infer_schema(
     )
     classes = infer_classes(data[target]) if target else ()
     value = None if favourable is None else text_of(favourable)
-    return Schema(attributes, target, classes, value)
+    return Schema(attributes, target, classes, value, order_guessed=True)
 
 
 def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attribute:

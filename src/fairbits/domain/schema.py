@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 
 from fairbits.domain.attribute import Attribute, Codes
+from fairbits.domain.decision import DEFAULT_THRESHOLD, DecisionRule
 from fairbits.domain.rules import Rule
 from fairbits.errors import SchemaError, choose_from
 
@@ -26,7 +27,10 @@ class Schema:
 
     ``classes`` are the target's values in the order of the network's outputs; a schema without classes is a
     regression. ``favourable`` is the class whose probability is the score; with ``scores = "vector"`` twins are told
-    apart by the probabilities of all classes. ``rules`` (given as text) say which people there can be.
+    apart by the probabilities of all classes. ``rules`` (given as text) say which people there can be. ``threshold`` is
+    the probability from which on a decision between two classes is favourable (0.5 where nothing is said); with three
+    classes or more the most likely one is decided. ``order_guessed`` says that the order of the classes is only that
+    of their names, so that nobody has said yet which output is which.
     """
 
     attributes: tuple[Attribute, ...]
@@ -36,6 +40,8 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     scores: Compared = "favourable"
     most_twins: int = MOST_TWINS
+    threshold: float | None = None
+    order_guessed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -50,6 +56,7 @@ class Schema:
             raise SchemaError(f"target {self.target!r} is also an attribute; a model must not see its own target.")
         self._settle_favourable()
         self._settle_scores()
+        self._settle_threshold()
         texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
         object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
 
@@ -60,6 +67,21 @@ class Schema:
             raise SchemaError("scores is 'vector', but the target has no classes; a regression has one score only.")
         if self.most_twins < 1:
             raise SchemaError(f"the limit of twins is {self.most_twins}; it must be 1 or more.")
+
+    def _settle_threshold(self) -> None:
+        stated = self.threshold
+        if stated is None:
+            return
+        if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 < stated < 1:
+            raise SchemaError(f"the threshold is {stated!r}; it must be a number between 0 and 1, e.g. 0.5.")
+        if not self.classes:
+            raise SchemaError(f"the threshold is {stated:g}, but a regression decides nothing; leave it out.")
+        if len(self.classes) > 2:
+            raise SchemaError(
+                f"the threshold is {stated:g}, but the target has {len(self.classes)} classes, and the most likely one "
+                f"is decided; leave it out."
+            )
+        object.__setattr__(self, "threshold", float(stated))
 
     def _settle_favourable(self) -> None:
         if len(self.classes) == 1:
@@ -108,6 +130,12 @@ class Schema:
     def favourable_index(self) -> int:
         """Which output of the network is the favourable class (0 for a regression)."""
         return 0 if self.favourable is None else self.classes.index(self.favourable)
+
+    @property
+    def rule(self) -> DecisionRule:
+        """How scores become decisions."""
+        cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        return DecisionRule(len(self.classes), self.favourable_index, cut if len(self.classes) == 2 else None)
 
     def __len__(self) -> int:
         return len(self.attributes)

@@ -10,6 +10,7 @@ from typing import Any
 
 import tomlkit
 
+from fairbits.domain.decision import DEFAULT_THRESHOLD
 from fairbits.domain.schema import MOST_TWINS, Schema
 from fairbits.domain.table import text_of
 from fairbits.domain.toml_attribute import attribute_of_section, table_of_attribute
@@ -64,6 +65,8 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         rules=_rules(document.get("rules", [])),  # type: ignore[arg-type]  # the schema parses them
         scores=section.get("scores", "favourable"),
         most_twins=_most_twins(section_of(document, "limits")),
+        threshold=section.get("threshold"),
+        order_guessed=not section.get("classes"),
     )
 
 
@@ -81,6 +84,9 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
         table.add("classes", list(schema.classes))
         table["classes"].comment("in the order of the network's outputs")
         table.add("favourable", str(schema.favourable))
+    if schema.threshold not in (None, DEFAULT_THRESHOLD):
+        table.add("threshold", schema.threshold)
+        table["threshold"].comment("a decision is favourable from this probability on")
     if schema.scores != "favourable":
         table.add("scores", schema.scores)
     document.add("table", table)

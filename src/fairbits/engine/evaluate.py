@@ -27,7 +27,7 @@ Partition = Literal["constrained", "grid"]
 class Evaluation:
     """Figures per person: arrays with one entry each, for people with m twins.
 
-    `favourable` is the number of twins that get the favourable decision: a score of at least 0.5; with three
+    `favourable` is the number of twins that get the favourable decision: a score of at least the threshold; with three
     or more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
     `twins` says how many of the m twins can exist, where rules leave some out: the figures are about those only.
     `decisions` counts the different decisions among them, where all classes are compared.
@@ -102,12 +102,16 @@ def evaluate(
     *,
     epsilon: float,
     partition: Partition,
+    threshold: float = 0.5,
     threads: int | None = None,
 ) -> Evaluation:
-    """Score all twins of every person (a row of codes) and measure them, without keeping the scores."""
+    """Score all twins of every person (a row of codes) and measure them, without keeping the scores.
+
+    Between two classes a score of at least `threshold` is a favourable decision.
+    """
     bounded = plan.head is not Head.LINEAR
     figures = empty_figures(len(codes))
-    ruler = ruler_of(plan.m, epsilon, partition, bounded)
+    ruler = ruler_of(plan.m, epsilon, partition, bounded, threshold)
     _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
     return Evaluation(**figures._asdict(), m=plan.m)
 
@@ -115,7 +119,7 @@ def evaluate(
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
     """The scores of all twins of every person: an (n, m) array."""
     ready = np.empty((len(codes), plan.m), np.float32)
-    ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0))
+    ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
     _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
     return ready
 

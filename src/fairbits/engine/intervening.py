@@ -56,10 +56,11 @@ class Missing(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """How the outputs become a class: those tried first win a tie."""
+    """How the outputs become a class: between two by the threshold, between more those tried first win a tie."""
 
     order: NDArray[np.int64]
     favourable: int
+    threshold: np.float32
 
 
 @merged
@@ -154,7 +155,7 @@ def count_classes(tile, start, m, epsilon):
 
 
 @merged
-def score_tile(program, tile, near, held, slot, twin, m, missing, gap):
+def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
     """Keep the scores of one twin under one intervention, and count the favourable decisions.
 
     `gap` is where the gaps of the tile begin.
@@ -168,7 +169,7 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap):
     if not program.linear:
         if outputs == 1:
             score = sigmoid(score)
-            margin = sub(score, splat(HALF))
+            margin = sub(score, splat(threshold))
         else:
             margin = score
             odds = splat(ONE)
@@ -235,7 +236,8 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                 shared_layers(program, tile, twin, held)
                 for do in range(low, high):
                     near = later_layers(program, tile, held, do, weight, bias)
-                    trouble = add(trouble, score_tile(program, tile, near, held, do - low, twin, m, missing, gap))
+                    found = score_tile(program, tile, near, held, do - low, twin, m, missing, gap, ruler.threshold)
+                    trouble = add(trouble, found)
             if not harmless(trouble):
                 return start + first
             for do in range(low, high):
@@ -265,7 +267,10 @@ def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hi
         for do in range(held.neurons.size):
             near = later_layers(program, tile, held, do, weight, bias)
             best, decided = splat(-INFINITY), splat(-ONE)
-            for place in range(decision.order.size):
+            if decision.order.size == 2:
+                mine, other = splat(np.float32(decision.favourable)), splat(np.float32(1 - decision.favourable))
+                decided = if_greater(splat(decision.threshold), sigmoid(load(tile, near)), other, mine)
+            for place in range(decision.order.size if decision.order.size > 2 else 0):
                 number = decision.order[place]
                 logit = splat(ZERO)  # against the favourable class's
                 if number != decision.favourable:

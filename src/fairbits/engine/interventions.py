@@ -54,18 +54,20 @@ def study(
     epsilon: float,
     partition: Partition,
     bits: bool = False,
+    threshold: float = 0.5,
     valid: NDArray[np.bool_] | None = None,
     threads: int | None = None,
 ) -> Effects:
     """k and label flips (with ``bits`` also Q1) of all people under each intervention alone.
 
-    ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it.
+    ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it. Between two classes a
+    score of at least ``threshold`` is a favourable decision.
     """
     if bits and valid is not None:
         raise ValueError("Q1 is not counted where some twins cannot exist")
     plan = plan_of(network, encoding, twins)
     missing = _missing(valid)
-    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR)._replace(classes=bits)
+    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)._replace(classes=bits)
     n = len(people)
     effects = Effects(
         k=np.empty((len(dos), n), np.int32),
@@ -105,9 +107,14 @@ def accuracies(
     labels: NDArray[np.float64],
     dos: Sequence[Do],
     *,
+    threshold: float = 0.5,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """The share of rows decided as labelled under each intervention alone, (len(dos),)."""
+    """The share of rows decided as labelled under each intervention alone, (len(dos),).
+
+    Between two classes a score of at least ``threshold`` is a favourable decision; between more the most likely class
+    is decided, the favourable one at a tie.
+    """
     if network.head == "linear":
         raise ModelError("a regression network decides no class, so it has no accuracy; compare its scores instead.")
     plan = plan_of(network, encoding, None)
@@ -115,8 +122,9 @@ def accuracies(
     if np.shape(labels) != (n,) or n == 0:
         raise TableError(f"accuracy needs one label for each of one or more rows, but got {np.shape(labels)} for {n}.")
     truth = np.array(labels, dtype=np.float32)
-    order = np.array([1, 0] if network.head == "sigmoid" else np.arange(network.classes), dtype=np.int64)
-    decision = Decision(order, network.favourable)
+    others = [number for number in range(network.classes) if number != network.favourable]
+    order = np.array([network.favourable, *others], dtype=np.int64)
+    decision = Decision(order, network.favourable, np.float32(threshold))
     found = np.empty(len(dos))
     lock = threading.Lock()
     for layer, chosen in _by_layer(network, dos).items():

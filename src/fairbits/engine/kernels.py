@@ -154,7 +154,7 @@ def first_layer(program, tile, h, tables):
 
 
 @merged
-def score_twins(program, tile, m):
+def score_twins(program, tile, m, threshold):
     """Run every twin of the tile's people through the network.
 
     Gives how many twins get the favourable decision, and whether all outputs are finite. NaN inside the
@@ -184,7 +184,7 @@ def score_twins(program, tile, m):
         if not program.linear:
             if widths[layers] == 1:
                 score = sigmoid(score)
-                margin = sub(score, splat(HALF))
+                margin = sub(score, splat(threshold))
             else:
                 margin = score
                 odds = splat(ONE)
@@ -239,7 +239,7 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
             return start + first
         prefetch_codes(codes, first + PEOPLE)
         first_layer(program, tile, h, program.table_starts.size)
-        favourable, sound = score_twins(program, tile, m)
+        favourable, sound = score_twins(program, tile, m, ruler.threshold)
         if not sound:
             return start + first
         people = min(PEOPLE, n - first)

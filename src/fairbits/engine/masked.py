@@ -33,15 +33,16 @@ def masked(
     partition: Partition,
     bounded: bool = True,
     decides: bool = True,
+    threshold: float = 0.5,
     threads: int | None = None,
 ) -> Evaluation:
     """Figures over the valid twins of an (n, m) array of scores; someone without any has k = 1 and no span.
 
-    ``decides`` says that a score of at least 0.5 is a favourable decision; a regression decides nothing.
+    ``decides`` says that a score of at least ``threshold`` is a favourable decision; a regression decides nothing.
     """
     n, m = scores.shape
     figures, twins = empty_figures(n), np.empty(n, np.int32)
-    ruler = ruler_of(m, epsilon, partition, bounded)
+    ruler = ruler_of(m, epsilon, partition, bounded, threshold)
 
     def run(start: int, stop: int) -> None:
         part, mask = writeable(scores[start:stop]), writeable(valid[start:stop])
@@ -69,7 +70,7 @@ def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
                 low, low_twin = score, twin
             if score > high:
                 high, high_twin = score, twin
-            if score >= _HALF:
+            if score >= ruler.threshold:
                 favourable += 1
             rest[count] = score
             count += 1

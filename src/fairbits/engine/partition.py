@@ -42,15 +42,17 @@ class Ruler(NamedTuple):
     grid: bool
     last: np.float32
     terms: NDArray[np.float64]
+    threshold: np.float32  # a score from here on is a favourable decision, between two classes
 
 
-def ruler_of(m: int, epsilon: float, partition: str, bounded: bool) -> Ruler:
+def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: float = 0.5) -> Ruler:
     """The ruler for m twins, its settings checked. `bounded` says that scores are probabilities."""
     if not (epsilon > 0 and np.isfinite(epsilon)):
         raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
     if partition not in ("constrained", "grid"):
         raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    return Ruler(True, np.float32(epsilon), partition == "grid", last_bin(epsilon, bounded), entropy_terms(m))
+    last = last_bin(epsilon, bounded)
+    return Ruler(True, np.float32(epsilon), partition == "grid", last, entropy_terms(m), np.float32(threshold))
 
 
 @merged

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Twins, Unseen
 from fairbits.domain.attribute import Codes
+from fairbits.domain.decision import DEFAULT_THRESHOLD
 from fairbits.domain.validity import Truth, Validity
 from fairbits.engine import (
     Contributions,
@@ -43,8 +44,6 @@ from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, Has
 
 Progress = Callable[[int, int], None]
 
-#: A favourable decision needs at least this probability.
-THRESHOLD = 0.5
 #: A foreign model's probability may leave [0, 1] by so much and still be rounding.
 ROUNDING = 1e-5
 #: People handed to the engine between two reports of progress.
@@ -84,6 +83,8 @@ class Evaluator:
         self.twins = Twins(schema)
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
+        #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
+        self.threshold = schema.rule.threshold or DEFAULT_THRESHOLD
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
@@ -277,7 +278,14 @@ class Evaluator:
             return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
         if self.validity.about_twins or self._plan is None:
             return self._in_blocks(codes, 1, self._score_figures)
-        return evaluate(self._plan, codes, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
+        return evaluate(
+            self._plan,
+            codes,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threshold=self.threshold,
+            threads=self.threads,
+        )
 
     def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
@@ -306,6 +314,7 @@ class Evaluator:
             partition=self.partition,
             bounded=not self.schema.regression,
             decides=not self.schema.regression,
+            threshold=self.threshold,
             threads=self.threads,
         )
         if self._class_scores is not None:  # three or more classes: the most likely one is the decision

@@ -34,6 +34,7 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> Held:
             dos,
             epsilon=evaluator.epsilon,
             partition=evaluator.partition,
+            threshold=evaluator.threshold,
             valid=evaluator.valid_twins(people),
             threads=evaluator.threads,
         )

@@ -11,25 +11,44 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.options import BATCH
+from fairbits.models.options import BATCH, Output
 from fairbits.models.protocols import Array
 
 Ask = Callable[[Codes], Any]
 
 
 class BlackBox:
-    """``ask`` gives one score per row, or one column per class, of which ``favourable`` is taken."""
+    """``ask`` gives one score per row, or one column per class, of which ``favourable`` is taken.
 
-    def __init__(self, ask: Ask, inputs: int, *, favourable: int | None = None, batch: int = BATCH, name: str):
+    ``reverse`` says that a single score speaks of the other one of two classes (default: where ``favourable`` is the
+    first, because a single output speaks of the second). ``output`` says that answers are logits. ``outputs`` is how
+    many numbers a row was last answered with, None before the first question.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        inputs: int,
+        *,
+        favourable: int | None = None,
+        reverse: bool | None = None,
+        output: Output | None = None,
+        batch: int = BATCH,
+        name: str,
+    ):
         self._ask = ask
         self.inputs = inputs
         self._favourable = favourable
         self._batch = batch
         self.name = name
+        self.reverse = favourable == 0 if reverse is None else reverse
+        self._logits = output == "logit"
+        self.outputs: int | None = None
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each row of codes."""
@@ -39,14 +58,20 @@ class BlackBox:
         scores = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), self._batch):
             piece = rows[start : start + self._batch]
-            scores[start : start + len(piece)] = one_score(self._answer(piece), len(piece), self._favourable, self.name)
+            answer = numbers_in(self._answer(piece), len(piece), self.name)
+            self.outputs = 1 if answer.ndim == 1 else answer.shape[1]
+            chosen = probabilities(answer) if self._logits else answer
+            scores[start : start + len(piece)] = one_score(
+                chosen, self._favourable, reverse=self.reverse, name=self.name
+            )
         return scores
 
     def table(self, inputs: npt.ArrayLike) -> Array:
         """All columns that it answers."""
         rows = np.asarray(inputs, dtype=np.float64)
         pieces = [self._answer(rows[start : start + self._batch]) for start in range(0, len(rows), self._batch)]
-        return np.concatenate([np.asarray(piece, dtype=np.float32) for piece in pieces])
+        found: Array = np.concatenate([np.asarray(piece, dtype=np.float32) for piece in pieces])
+        return probabilities(found) if self._logits else found
 
     def _answer(self, rows: Codes) -> Any:
         try:
@@ -65,6 +90,12 @@ class ClassBox:
         self._order = list(order)
         self.inputs = box.inputs
         self.name = box.name
+        self.reverse = box.reverse
+
+    @property
+    def outputs(self) -> int | None:
+        """How many numbers a row was last answered with."""
+        return self._box.outputs
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability of each row of codes."""
@@ -84,26 +115,38 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
     return ClassBox(box, [classes.index(name) for name in schema.classes])
 
 
-def one_score(answer: Any, rows: int, favourable: int | None, name: str) -> Array:
-    """The favourable column of whatever came back; a plain list of scores is taken as it is."""
+def numbers_in(answer: Any, rows: int, name: str) -> Array:
+    """What came back as one number per row, (n,), or as one column per class, (n, classes)."""
     try:
         table = np.asarray(answer, dtype=np.float32)
     except (TypeError, ValueError):
         some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
         raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
-    if table.shape == (rows,):
-        return table
-    if table.shape == (rows, 1):  # a single output is the probability of the second class
-        return 1 - table[:, 0] if favourable == 0 else table[:, 0]
-    if table.ndim == 2 and len(table) == rows:
-        chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
-        if chosen is None or not 0 <= chosen < table.shape[1]:
-            raise ModelError(
-                f"{name} answers {table.shape[1]} columns, and the favourable one ({favourable}) is not among them; "
-                f"name the target's classes in the order of the outputs."
-            )
-        return table[:, chosen]
-    raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
+    if table.shape == (rows, 1):
+        return table[:, 0]
+    if table.shape != (rows,) and not (table.ndim == 2 and len(table) == rows):
+        raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
+    return table
+
+
+def probabilities(logits: Array) -> Array:
+    """Logits as probabilities: of one class each, or of all classes along the rows."""
+    found = special.expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else special.softmax(logits, axis=1)
+    return np.asarray(found, dtype=np.float32)
+
+
+def one_score(table: Array, favourable: int | None, *, reverse: bool = False, name: str) -> Array:
+    """The score of the favourable class; ``reverse`` where a single one speaks of the other class."""
+    if table.ndim == 1:
+        return 1 - table if reverse else table
+    chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
+    if chosen is None or not 0 <= chosen < table.shape[1]:
+        raise ModelError(
+            f"{name} answers {table.shape[1]} columns, and the favourable one ({favourable}) is not among them; "
+            f"name the target's classes in the order of the outputs."
+        )
+    column: Array = table[:, chosen]
+    return column
 
 
 def reason(error: BaseException) -> str:

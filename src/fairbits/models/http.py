@@ -1,8 +1,8 @@
 """A deployed service as a model.
 
 The contract: POST {"rows": [{"age": 3, "job": "Tech"}, …]} is answered with 200 and {"scores": [0.12, …]}, one number
-per row: the probability of the favourable class, or the predicted value. Labels go out as text, numbers as numbers, a
-missing value as null. 429 and 5xx answers, refused and broken connections are tried again, after a pause that doubles
+per row: the probability of the favourable class (of the other one where ``score_of`` names it), or the predicted
+value. Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx answers, refused and broken connections are tried again, after a pause that doubles
 (or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once more. Redirects are not followed: they
 could carry the credentials elsewhere.
 
@@ -31,8 +31,9 @@ import numpy.typing as npt
 from fairbits.domain import Decoder, Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
-from fairbits.models.blackbox import reason
+from fairbits.models.blackbox import probabilities, reason
 from fairbits.models.credentials import secret_for, secret_note
+from fairbits.models.direction import is_reversed
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.protocols import Array
@@ -55,13 +56,17 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    return Loaded(Endpoint(url, decoder, options), decoder.encoding, notes=secret_note(url, options))
+    endpoint = Endpoint(url, decoder, options, reverse=is_reversed(schema, options))
+    return Loaded(endpoint, decoder.encoding, notes=secret_note(url, options))
 
 
 class Endpoint:
     """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
 
-    def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
+    #: One number per row, by contract.
+    outputs = 1
+
+    def __init__(self, url: str, decoder: Decoder, options: ModelOptions, *, reverse: bool = False):
         try:
             import httpx
             import tenacity
@@ -71,6 +76,7 @@ class Endpoint:
         self.url = url
         self._decoder = decoder
         self._options = options
+        self.reverse = reverse  # whether the scores speak of the other one of two classes
         self._rows = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._pace = _Pace(options.rate)
@@ -103,7 +109,9 @@ class Endpoint:
         new = np.flatnonzero(np.isnan(found))
         found[new] = self._ask_all(different[new])
         self._remember([keys[i] for i in new], found[new])
-        return found[back.ravel()].astype(np.float32)
+        table = found[back.ravel()].astype(np.float32)
+        table = probabilities(table) if self._options.output == "logit" else table
+        return 1 - table if self.reverse else table
 
     def close(self) -> None:
         """Let the connections go."""

@@ -16,7 +16,8 @@ from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.blackbox import BlackBox, reason
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.direction import favourable_output, order_note, output_order
+from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 
@@ -78,19 +79,29 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch_module import TorchModel
 
-        return Loaded(TorchModel.of(_AsModule(model), schema, options))
+        inner = TorchModel.of(_AsModule(model), schema, options)
+        return Loaded(inner, notes=read_note(inner.output, options))
     width = model.input_shape[-1] if isinstance(model.input_shape, tuple) else None
     if width is None:
         raise ModelError("the Keras model has several inputs; give one with a single table of numbers.")
-    favourable = schema.favourable_index if schema is not None and schema.classes else options.favourable
+    favourable, order = options.favourable, None
+    notes: tuple[str, ...] = ()
+    if schema is not None and schema.classes:
+        order = output_order(schema, None, options)
+        favourable = favourable_output(schema, order)
+        notes = order_note(schema, None, options, single=None)
     return Loaded(
         BlackBox(
             lambda rows: model.predict(rows.astype(np.float32), verbose=0),
             int(width),
             favourable=favourable,
+            output=options.output,
             batch=options.batch,
             name="the Keras model",
-        )
+        ),
+        None,
+        order,
+        notes,
     )
 
 

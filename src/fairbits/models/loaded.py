@@ -7,40 +7,47 @@ from typing import Any
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
+from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
 from fairbits.models.network import Network
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import ModelOptions, Output
 from fairbits.models.protocols import Model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them."""
+    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them.
+
+    ``named`` says that an adapter has gone by the model's own names already, so that nobody had to guess.
+    """
 
     model: Model
     encoding: Encoding | None = None
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    named: bool = False
 
 
 def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:
     """The same model scoring the schema's favourable class, with the encoding settled."""
     options = options or ModelOptions()
     model, notes = loaded.model, list(loaded.notes)
+    order = output_order(schema, loaded.classes, options)
     if isinstance(model, Network):
-        model, more = _fitting_head(model, schema, options)
+        model, more = _fitting_head(model, schema, order, options)
         notes += more
     classes = getattr(model, "classes", None)
     if schema.target is not None and classes is not None:
         _check_classes(classes, schema)
     if schema.classes and hasattr(model, "with_favourable"):
-        model = model.with_favourable(favourable_output(schema, loaded.classes))
+        model = model.with_favourable(favourable_output(schema, order))
+        notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
     encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns)
     if encoding.width != model.inputs:
         raise ModelError(
             f"the model takes {model.inputs} inputs, but the attributes make {encoding.width} as they are encoded; "
             f"check that the model belongs to this table."
         )
-    return Loaded(model, encoding, loaded.classes, tuple(notes))
+    return Loaded(model, encoding, order, tuple(notes))
 
 
 def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
@@ -53,7 +60,7 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
         return schema, ()
     names = loaded.classes or tuple(str(i) for i in range(count))
     scored = getattr(loaded.model, "favourable", None)
-    settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored])
+    settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored], order_guessed=False)
     note = (
         f"no target is named, so the classes are the model's own ({', '.join(names)}), and the score is the "
         f"probability of {settled.favourable!r}; name classes and favourable under [table] to change that."
@@ -61,23 +68,16 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
     return settled, (note,)
 
 
-def with_own_classes(schema: Schema, classes: tuple[str, ...] | None) -> Schema:
-    """For adapters that must know before they read: the schema, with the model's classes where it has no target."""
-    if schema.target is not None or schema.classes or classes is None or len(classes) < 2:
-        return schema
-    return replace(schema, classes=classes, favourable=classes[-1])
-
-
-def favourable_output(schema: Schema, classes: tuple[str, ...] | None) -> int:
-    """Which output is the favourable class: by name where the model names its classes, else by the schema's order."""
-    if classes is None or schema.favourable is None or classes == tuple(str(i) for i in range(len(schema.classes))):
-        return schema.favourable_index
-    if schema.favourable not in classes:
-        raise ModelError(
-            f"the model decides between {', '.join(classes)}, but the favourable value is {schema.favourable!r}; "
-            f"state the target's classes as the model has them."
-        )
-    return classes.index(schema.favourable)
+def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:
+    """What was guessed about the numbers that a module puts out on trial rows; nothing where it is said."""
+    if options.output is not None or output == "value":
+        return ()
+    logits = ("leave 0 to 1 or do not add up to 1", "logits")
+    why, what = logits if output == "logit" else ("lie within 0 and 1", "probabilities")
+    return (
+        f"the module's outputs {why} on trial rows, so they are read as {what}; "
+        f'if they are something else, say so with output = "…" under [model].',
+    )
 
 
 def read_output(network: Network, options: ModelOptions) -> Network:
@@ -86,17 +86,20 @@ def read_output(network: Network, options: ModelOptions) -> Network:
         return network
     if options.output == "value":
         return replace(network, head="linear", favourable=0)
-    if options.output == "logits":
+    if options.output == "logit":
         return replace(network, head="sigmoid", favourable=1 if options.favourable is None else options.favourable)
     return network
 
 
-def _fitting_head(network: Network, schema: Schema, options: ModelOptions) -> tuple[Network, list[str]]:
+def _fitting_head(
+    network: Network, schema: Schema, order: tuple[str, ...] | None, options: ModelOptions
+) -> tuple[Network, list[str]]:
     if network.head != "linear" or len(schema.classes) != 2 or options.output is not None:
         return network, []
+    named = schema.classes if order is None or not names_decide(schema, order) else order
     note = (
-        f"the network's one output is read as the logit of {schema.classes[1]!r}; "
-        f'if it is something else, say so with output = "…" under [model].'
+        f"the network's one output is read as the logit of {named[1]!r}; "
+        f'if it is something else, say so with output = "…" and score_of = "…" under [model].'
     )
     return replace(network, head="sigmoid", favourable=1), [note]
 

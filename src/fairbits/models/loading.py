@@ -11,6 +11,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.domain.reading import is_there
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.callables import check_reference, is_reference, named_model
+from fairbits.models.direction import is_reversed
 from fairbits.models.limits import check_archive, check_file
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
@@ -73,7 +74,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     if isinstance(model, Loaded):
         return model
     if isinstance(model, Model):
-        return Loaded(model)
+        return Loaded(_right_way_round(model, schema, options))
     if "keras" in homes:
         from fairbits.models.keras import from_keras
 
@@ -91,6 +92,15 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
 
         return from_function(model, schema, options)
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
+
+
+def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions) -> Model:
+    """A model of one's own scores the favourable class; where ``score_of`` names the other one, its complement."""
+    if schema is None or hasattr(model, "with_favourable") or not is_reversed(schema, options):
+        return model
+    from fairbits.models.blackbox import BlackBox
+
+    return BlackBox(model.scores, model.inputs, reverse=True, name=f"the {type(model).__name__}")
 
 
 def save_network(network: Network, path: str | Path) -> None:

@@ -136,13 +136,14 @@ class Network:
         return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The decided class of each encoded row."""
+        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first."""
         logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network decides no class; use its scores.")
         if self.head == "sigmoid":
-            return (logits[:, 0] >= 0).astype(np.int64)
-        return np.argmax(logits, axis=1)
+            logits = np.column_stack([-logits[:, 0], logits[:, 0]])
+        best = np.argmax(logits, axis=1)
+        return np.where(logits[:, self.favourable] >= logits.max(axis=1), self.favourable, best)
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).

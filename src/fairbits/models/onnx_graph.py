@@ -90,9 +90,11 @@ class Graph:
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes, where a converter has left them in the graph."""
         for node in self.model.graph.node:
-            if node.op_type == "ZipMap":
-                found = [a for a in node.attribute if a.name.startswith("classlabels_")]
-                return tuple(s.decode() for s in found[0].strings) or tuple(map(str, found[0].ints)) if found else None
+            # A ZipMap has them, and without one the classifiers of ai.onnx.ml themselves.
+            for labels in [a for a in node.attribute if a.name.startswith("classlabels_")]:
+                names = tuple(s.decode() for s in labels.strings) or tuple(map(str, labels.ints))
+                if names:
+                    return names
             if node.op_type == "ArrayFeatureExtractor" and node.input[0] in self.constants:
                 return tuple(_text(value) for value in self.constants[node.input[0]].ravel().tolist())
         return None

@@ -13,7 +13,8 @@ from fairbits.domain.attribute import Codes
 from fairbits.domain.decoding import table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, with_classes
-from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
+from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
+from fairbits.models.loaded import Loaded
 from fairbits.models.onnx_graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
 from fairbits.models.options import ModelOptions
 
@@ -104,6 +105,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
             lambda rows: run({entry.name: _typed(rows, entry)}),
             width,
             favourable=options.favourable,
+            output=options.output,
             batch=options.batch,
             name=name,
         )
@@ -111,11 +113,20 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
     feeder = Feeder(graph.inputs, schema, options.columns)
     told = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
-    favourable = favourable_output(schema, graph.classes) if schema.classes else None
+    order = output_order(schema, graph.classes, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
     box = BlackBox(
-        lambda rows: run(feeder.feed(rows)), len(feeder.names), favourable=favourable, batch=options.batch, name=name
+        lambda rows: run(feeder.feed(rows)),
+        len(feeder.names),
+        favourable=favourable,
+        output=options.output,
+        batch=options.batch,
+        name=name,
     )
-    return Loaded(with_classes(box, schema, graph.classes), feeder.decoder.encoding, told if schema.classes else None)
+    notes = order_note(schema, graph.classes, options, single=None)
+    own = told if schema.classes else None
+    named = names_decide(schema, graph.classes)
+    return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
 
 
 def _said(error: Exception) -> str:

@@ -8,11 +8,16 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from fairbits.domain.limits import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit
+from fairbits.domain.table import text_of
 from fairbits.errors import OptionError, choose_from
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-Output = Literal["probabilities", "logits", "value"]
-Eats = Literal["frame", "array", "codes"]
+Output = Literal["probability", "logit", "value"]
+InputFormat = Literal["frame", "array", "codes"]
+
+#: Spellings of earlier releases, which still work.
+_OLD_OUTPUTS = {"probabilities": "probability", "logits": "logit"}
+_OLD_NAMES = {"eats": "input_format"}
 
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
@@ -25,11 +30,12 @@ class ModelOptions:
     """Everything has a default that suits most models.
 
     ``favourable`` is the output of the favourable class where there is no schema to name it. ``columns`` are the
-    attributes that the model sees, in its order (default: all). ``output`` says what comes out (default: told from
-    the model), ``eats`` what goes into a model that brings its own preprocessing. ``factory`` makes the module that
-    a file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
-    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and ``wait`` in
-    seconds.
+    attributes that the model sees, in its order (default: all). ``output`` says what comes out, a probability, a logit
+    or a value (default: told from the model), and ``score_of`` which of two classes a single output speaks of.
+    ``input_format`` is what goes into a model that brings its own preprocessing. ``factory`` makes the module that a
+    file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
+    endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and
+    ``wait`` in seconds.
 
     ``trust_code`` lets a reference such as ``module:function`` be imported, ``trust_pickle`` a pickle be opened,
     ``trust`` both. ``credential`` names the environment variable whose secret the endpoint gets, ``NAME`` or
@@ -46,7 +52,8 @@ class ModelOptions:
     favourable: int | None = None
     columns: tuple[str, ...] | None = None
     output: Output | None = None
-    eats: Eats | None = None
+    score_of: str | None = None
+    input_format: InputFormat | None = None
     factory: str | None = None
     layers: tuple[str, ...] | None = None
     batch: int = BATCH
@@ -66,7 +73,11 @@ class ModelOptions:
             if isinstance(value, str) or (value is not None and not all(isinstance(v, str) for v in value)):
                 raise OptionError(f"the model's {name} are {value!r}; they must be a list of names.")
             object.__setattr__(self, name, None if value is None else tuple(value))
-        for name, allowed in (("output", get_args(Output)), ("eats", get_args(Eats))):
+        if isinstance(self.output, str):
+            object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
+        if self.score_of is not None:
+            object.__setattr__(self, "score_of", text_of(self.score_of))
+        for name, allowed in (("output", get_args(Output)), ("input_format", get_args(InputFormat))):
             value = getattr(self, name)
             if value is not None and value not in allowed:
                 raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
@@ -124,6 +135,10 @@ class ModelOptions:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
         """Options by name, with a slip of the pen named."""
+        for old, new in _OLD_NAMES.items():
+            if old in given and new in given:
+                raise OptionError(f"a model has both {new!r} and {old!r}, its old name; keep the first.")
+        given = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
         known = [entry.name for entry in fields(cls)]
         for name in given:
             if name not in known:

@@ -18,8 +18,16 @@ from fairbits.domain.decoding import table_columns
 from fairbits.domain.table import text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.blackbox import BlackBox, reason, with_classes
-from fairbits.models.loaded import Loaded, favourable_output, with_own_classes
-from fairbits.models.options import Eats, ModelOptions
+from fairbits.models.direction import (
+    favourable_output,
+    is_reversed,
+    names_decide,
+    order_note,
+    output_order,
+    with_own_classes,
+)
+from fairbits.models.loaded import Loaded
+from fairbits.models.options import InputFormat, ModelOptions
 
 Decode = Callable[[Codes], Any]
 
@@ -34,8 +42,9 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     classes = _classes_of(predictor)
     own = not schema.classes
     schema = with_own_classes(schema, classes)
-    favourable = favourable_output(schema, classes) if schema.classes else None
-    ask, chosen = _question(predictor, schema, classes, favourable)
+    order = output_order(schema, classes, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
+    ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
     wanted = getattr(predictor, "n_features_in_", len(columns))
     if wanted != len(columns):
@@ -43,30 +52,51 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
             f"list those that it sees under [model] columns."
         )
-    decode = _decoding(ask, decoder, schema, options.eats, named=names is not None, name=name)
+    decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
     inputs = len(decoder.names)
-    box = BlackBox(lambda rows: ask(decode(rows)), inputs, favourable=chosen, batch=options.batch, name=name)
+    box = BlackBox(
+        lambda rows: ask(decode(rows)),
+        inputs,
+        favourable=chosen,
+        output=options.output,
+        batch=options.batch,
+        name=name,
+    )
     told = classes if own and schema.classes else None
-    return Loaded(box if chosen is None else with_classes(box, schema, classes), decoder.encoding, told)
+    single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
+    notes = order_note(schema, classes, options, single=single)
+    named = names_decide(schema, classes)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes, named)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
     """A function from rows to scores: one per row, for the favourable class, or one column per class.
 
-    It gets a data frame, unless ``eats`` says array or codes.
+    Where ``score_of`` names another class, a single score is that one's.
+
+    It gets a data frame, unless ``input_format`` says array or codes.
     """
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
-    decode = _decoders(decoder)[options.eats or "frame"]
-    favourable = schema.favourable_index if schema.classes else None
+    decode = _decoders(decoder)[options.input_format or "frame"]
+    order = output_order(schema, None, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))
         return found.ravel() if found.size == len(rows) else found
 
-    box = BlackBox(ask, len(decoder.names), favourable=favourable, batch=options.batch, name=name)
+    box = BlackBox(
+        ask,
+        len(decoder.names),
+        favourable=favourable,
+        reverse=is_reversed(schema, options),
+        output=options.output,
+        batch=options.batch,
+        name=name,
+    )
     return Loaded(box, decoder.encoding)
 
 
@@ -89,7 +119,9 @@ def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     ask = getattr(predictor, "predict_proba", None) or getattr(predictor, "predict", None)
     if width is None or ask is None or _names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
-    box = BlackBox(ask, int(width), favourable=options.favourable, batch=options.batch, name=name)
+    box = BlackBox(
+        ask, int(width), favourable=options.favourable, output=options.output, batch=options.batch, name=name
+    )
     return Loaded(box, None, _classes_of(predictor))
 
 
@@ -127,18 +159,20 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
     )
 
 
-def _decoders(decoder: Decoder) -> dict[Eats, Decode]:
+def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
     return {"frame": decoder.frame, "array": decoder.array, "codes": lambda codes: codes}
 
 
-def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, *, named: bool, name: str) -> Decode:
+def _decoding(
+    ask: Decode, decoder: Decoder, schema: Schema, stated: InputFormat | None, *, named: bool, name: str
+) -> Decode:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
-    if eats is not None:
-        return decoders[eats]
+    if stated is not None:
+        return decoders[stated]
     someone = np.array([[schema[name].first for name in decoder.names]])
     complaint = ""
-    ways: tuple[Eats, ...] = ("frame",) if named else ("array", "codes")
+    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:
         try:
             ask(decoders[way](someone))
@@ -151,7 +185,7 @@ def _decoding(ask: Decode, decoder: Decoder, schema: Schema, eats: Eats | None, 
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
         raise ModelError(
             f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
-            f'as the schema does, say eats = "codes" under [model].'
+            f'as the schema does, say input_format = "codes" under [model].'
         )
     raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
 

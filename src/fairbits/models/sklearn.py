@@ -61,7 +61,7 @@ def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, 
     except NotNative as error:
         why = str(error)
     else:
-        if schema is None or options.eats is not None:
+        if schema is None or options.input_format is not None:
             return loaded
         why = disagreement(loaded, estimator, schema, options)
         if not why:

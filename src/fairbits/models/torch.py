@@ -16,7 +16,7 @@ from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.options import ModelOptions
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
@@ -41,7 +41,8 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
         from fairbits.models.torch_module import TorchModel
 
         try:
-            return Loaded(TorchModel.of(module, schema, options))
+            model = TorchModel.of(module, schema, options)
+            return Loaded(model, notes=read_note(model.output, options))
         except ModelError as trouble:
             raise ModelError(f"the module is no chain of dense layers ({error}) and does not run: {trouble}") from None
 

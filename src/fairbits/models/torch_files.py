@@ -12,7 +12,7 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.chain import NotNative
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pt2 import Archive
@@ -39,7 +39,8 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
         raise ModelError(f"the model {str(path)!r} cannot be loaded by torch.export: {reason(error)}") from None
     from fairbits.models.torch_module import TorchModel
 
-    return Loaded(TorchModel.of(module, schema, options))
+    model = TorchModel.of(module, schema, options)
+    return Loaded(model, notes=read_note(model.output, options))
 
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

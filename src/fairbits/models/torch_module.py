@@ -187,7 +187,7 @@ class TorchModel:
         return found.float().reshape(len(rows), -1)
 
     def _probabilities(self, found: Any) -> Any:
-        if self.output == "logits":
+        if self.output == "logit":
             return self._torch.sigmoid(found) if self.outputs == 1 else self._torch.softmax(found, dim=1)
         return found
 
@@ -204,9 +204,9 @@ class TorchModel:
         if self.output == "value" or of == "score":
             return found[:, 0] if self.output == "value" else self._score(found)
         torch = self._torch
-        logits = found if self.output == "logits" else torch.log(found.clamp_min(1e-30))
+        logits = found if self.output == "logit" else torch.log(found.clamp_min(1e-30))
         if self.outputs == 1:
-            margin = logits[:, 0] if self.output == "logits" else torch.logit(found[:, 0], eps=1e-12)
+            margin = logits[:, 0] if self.output == "logit" else torch.logit(found[:, 0], eps=1e-12)
             own = margin.detach() >= 0
             signs = torch.where(own, 1.0, -1.0) if of == "loss" else (1.0 if self.favourable == 1 else -1.0)
             margin = margin * signs

@@ -23,8 +23,8 @@ def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
         return "value"
     within = bool(((found >= 0) & (found <= 1)).all())
     if found.shape[1] == 1:
-        return "probabilities" if within else "logits"
-    return "probabilities" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logits"
+        return "probability" if within else "logit"
+    return "probability" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logit"
 
 
 def width_of(run: Run, module: Any, schema: Schema | None, options: ModelOptions) -> int:

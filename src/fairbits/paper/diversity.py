@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.measure import Evaluator
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.search.problem import Problem
 from fairbits.store import Run
 
@@ -30,7 +29,7 @@ class Diversity:
         self._categories = np.array([attribute.kind == "category" for attribute in attributes])
         self._width = np.array([attribute.upper - attribute.low or 1.0 for attribute in attributes])
         own = evaluator.scores_at(problem.rows, evaluator.twins.index_of(problem.rows))
-        cut = float(np.median(own)) if problem.schema.regression else THRESHOLD
+        cut = float(np.median(own)) if problem.schema.regression else evaluator.threshold
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
         self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Subject
+from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.measure import Evaluator, evaluator_of
@@ -17,6 +18,7 @@ from fairbits.measure.variance import variance_explained
 from fairbits.models import Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Figures
+from fairbits.subject.decisions import decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
@@ -50,25 +52,31 @@ def judge(network: Network, half: Half, setting: Setting) -> Figures:
     regression = network.head == "linear"
     cases = _figures(evaluator.evaluate(half.cases), regression)
     rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
+    schema = setting.subject.schema
     inputs = setting.subject.encoding.encode(half.rows)
     return Figures(
-        accuracy_of(network, inputs, half.labels),
-        None if regression else balanced_accuracy_of(network, inputs, half.labels),
+        accuracy_of(network, inputs, half.labels, schema),
+        None if regression else balanced_accuracy_of(network, inputs, half.labels, schema),
         *cases,
         *rows,
     )
 
 
-def accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+def accuracy_of(
+    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
+) -> float:
     """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
-    if network.head != "linear":
-        return float((network.labels(inputs) == labels).mean())
-    return variance_explained(network.scores(inputs), labels)
+    classes = decided(network, inputs, schema)
+    if classes is None:
+        return variance_explained(network.scores(inputs), labels)
+    return float((classes == labels).mean())
 
 
-def balanced_accuracy_of(network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+def balanced_accuracy_of(
+    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
+) -> float:
     """The mean over the classes of the share decided right."""
-    right = network.labels(inputs) == labels
+    right = np.asarray(decided(network, inputs, schema) == labels)
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 

@@ -59,7 +59,7 @@ class Bench:
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
         self.inputs = self.encoding.encode(self.rows)
         self._members = [self.labels == label for label in np.unique(self.labels)] if network.head != "linear" else []
-        self._accuracy = accuracy_of(network, self.inputs, self.labels)
+        self._accuracy = self._accuracy_of(network, self.inputs, self.labels)
         self._recalls = self._recalls_of(network)
         self.start = self.measured(())
 
@@ -68,7 +68,7 @@ class Bench:
         network = self.network.with_interventions(dos)
         k = float(self.setting.evaluator(network).evaluate(self.cases).k.mean())
         if network.head == "linear":
-            return HeldSet(tuple(dos), k, accuracy_of(network, self.inputs, self.labels))
+            return HeldSet(tuple(dos), k, self._accuracy_of(network, self.inputs, self.labels))
         return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
 
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
@@ -76,17 +76,29 @@ class Bench:
         network = self.network.with_interventions(held)
         found = hold(self.setting.evaluator(network), self.cases, dos)
         if network.head == "linear":
-            exact = np.array([accuracy_of(network.with_interventions([d]), self.inputs, self.labels) for d in dos])
+            changed = (network.with_interventions([d]) for d in dos)
+            exact = np.array([self._accuracy_of(one, self.inputs, self.labels) for one in changed])
             return found.k_mean, exact
         recalls = [
-            accuracies(network, self.encoding, self.rows[here], self.labels[here], dos, threads=self.setting.threads)
+            accuracies(
+                network,
+                self.encoding,
+                self.rows[here],
+                self.labels[here],
+                dos,
+                threshold=self.setting.own.threshold,
+                threads=self.setting.threads,
+            )
             for here in self._members
         ]
         return found.k_mean, self._standing(np.array(recalls))
 
+    def _accuracy_of(self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+        return accuracy_of(network, inputs, labels, self.setting.subject.schema)
+
     def _recalls_of(self, network: Network) -> Doubles:
         """The share decided right of each class."""
-        return np.array([accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
+        return np.array([self._accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
 
     def _standing(self, recalls: Doubles) -> Doubles:
         """What is left of the accuracy, by the recalls of the classes, (classes, interventions)."""

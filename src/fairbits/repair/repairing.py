@@ -27,6 +27,7 @@ from fairbits.repair.subject import network_of
 from fairbits.repair.writing import write
 from fairbits.store import Run, subject_of
 from fairbits.store.folder import check_writable
+from fairbits.subject.decisions import decided
 
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
@@ -184,8 +185,9 @@ def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigure
     """Selection and odds of groups; a regression selects nobody."""
     if network.head == "linear":
         return ()
-    favoured = network.labels(subject.encoding.encode(half.rows)) == network.favourable
-    return group_figures(subject.schema, half.rows, favoured, half.labels == network.favourable)
+    own = subject.schema.favourable_index
+    favoured = np.asarray(decided(network, subject.encoding.encode(half.rows), subject.schema) == own)
+    return group_figures(subject.schema, half.rows, favoured, half.labels == own)
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:

@@ -11,14 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from fairbits.domain.attribute import Codes
+from fairbits.domain.decision import DEFAULT_THRESHOLD, DecisionRule
 from fairbits.measure import Evaluator
 from fairbits.models import Network
 from fairbits.models.fitting import Fitting, refit
 from fairbits.repair.blinding import protected_inputs
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judging import Setting
+from fairbits.subject.decisions import decided
 
 #: Found cases added for every row of the table: more would teach the network its own opinions.
 CASES_PER_ROW = 0.5
@@ -45,25 +48,30 @@ class Retrainer:
         self._values = self._encoded_twins(halves.plan.rows[0])
         self._paired = (halves.plan.rows, halves.pool[:PAIRED_CASES])
         self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
-        self._share = favourable_share(network, self._rows)
+        self._threshold = setting.own.threshold
+        self._share = favourable_share(network, self._rows, threshold=self._threshold)
 
     def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
         """The network, trained further on rows and cases."""
         inputs = np.concatenate([self._rows, self._cases])
         targets = np.concatenate([self._labels, self._opinions])
-        return recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)), self._rows, self._share)
+        return self._recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)))
 
     def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
         """The network, trained further on rows, while differences between twins are penalised."""
         fitting = Fitting(UPDATES, consistency=weight, whole=self._evaluator.by_vector)
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
-        return recentred(trained, self._rows, self._share)
+        return self._recentred(trained)
 
     def blind(self, network: Network, rng: np.random.Generator) -> Network:
         """The network, trained further on rows; the weights of protected inputs stay as they are."""
         fitting = Fitting(UPDATES)
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
-        return recentred(trained, self._rows, self._share)
+        return self._recentred(trained)
+
+    def _recentred(self, network: Network) -> Network:
+        """The trained network, deciding for as many rows as the original did."""
+        return recentred(network, self._rows, self._share, threshold=self._threshold)
 
     def _pairs(self, rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
         """Two twins of one person each, half of them rows of the table and half of them found cases."""
@@ -108,25 +116,28 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
         if network.head == "linear":
             found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue
-        labels = np.where(there, network.labels(inputs).reshape(-1, m), -1)
+        labels = np.where(there, np.asarray(decided(network, inputs, evaluator.schema)).reshape(-1, m), -1)
         votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
         found[rows] = votes.argmax(axis=1)
     return found
 
 
-def favourable_share(network: Network, inputs: Inputs) -> float | None:
+def favourable_share(network: Network, inputs: Inputs, *, threshold: float = DEFAULT_THRESHOLD) -> float | None:
     """How many rows get the favourable decision; None where there are not exactly two."""
-    return float((network.labels(inputs) == network.favourable).mean()) if network.classes == 2 else None
+    rule = DecisionRule(2, network.favourable, threshold)
+    return float(rule.favours(network.scores(inputs)).mean()) if network.classes == 2 else None
 
 
-def recentred(network: Network, inputs: Inputs, share: float | None) -> Network:
+def recentred(
+    network: Network, inputs: Inputs, share: float | None, *, threshold: float = DEFAULT_THRESHOLD
+) -> Network:
     """The network with its last bias moved so that this share of the rows gets the favourable decision."""
     if share is None or not 0 < share < 1:
         return network
     logits = network.logits(inputs).astype(np.float64)
     sign = 1 if network.favourable == 1 else -1
     margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
-    shift = -float(np.quantile(margins, 1 - share))
+    shift = float(special.logit(threshold)) - float(np.quantile(margins, 1 - share))
     bias = network.biases[-1].copy()
     bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
     return replace(network, biases=(*network.biases[:-1], bias))

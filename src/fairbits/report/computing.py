@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,6 +19,8 @@ from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
 from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Run, subject_of
+from fairbits.subject.checks import quality_of
+from fairbits.subject.quality import Quality
 
 
 def compute_report(
@@ -29,7 +32,7 @@ def compute_report(
     **grants: Unpack[GrantOptions],
 ) -> ReportData:
     """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
-    about = subject_of(run, subject, **grants)
+    about = _with_quality(subject_of(run, subject, **grants), run)
     evaluator = evaluator_of_run(run, about, threads)
     document = measuring.kept(run.folder, about, evaluator)
     if document is None:
@@ -60,6 +63,14 @@ def compute_report(
     )
 
 
+def _with_quality(subject: Subject, run: Run) -> Subject:
+    """The subject with what the search knew about its model; whoever began the run has accepted it as it is."""
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)
+
+
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
     """Asks the subject's model as the run did."""
     manifest = run.manifest
@@ -85,6 +96,7 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
+        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
         blind=evaluator.blind,
     )
 

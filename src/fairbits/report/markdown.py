@@ -62,7 +62,13 @@ def _head(data: ReportData) -> Iterator[str]:
     yield f"# {text(data.about.subject, 80)}: fairbits audit"
     yield ""
     yield f"**{text(data.sentence, 400)}**"
-    lines = (*data.examined, *data.not_examined, *data.warnings, *(f"Note: {note}" for note in data.about.notes))
+    lines = (
+        *data.about.quality.lines(),
+        *data.examined,
+        *data.not_examined,
+        *data.warnings,
+        *(f"Note: {note}" for note in data.about.notes),
+    )
     for line in lines:
         yield ""
         yield text(line, 1000)

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from fairbits.domain import Table
 from fairbits.domain.attribute import Codes
 from fairbits.measure import Evaluator
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.partition import assign, check_partition
 from fairbits.report.record import Axes, Portrait
 from fairbits.store import Run
@@ -24,7 +23,7 @@ def axes_of(evaluator: Evaluator) -> Axes:
         names=tuple(attribute.name for attribute in attributes),
         values=tuple(tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes),
         # With three classes or more the most likely one is decided, whatever the score of one of them.
-        threshold=THRESHOLD if len(evaluator.schema.classes) == 2 else None,
+        threshold=evaluator.schema.rule.threshold,
     )
 
 

@@ -118,7 +118,8 @@ def _cells(
             ],
         )
     if threshold is not None:
-        ax.add_collection(LineCollection(_border(np.sign(scores - threshold + 1e-12)), colors=ON_PALE, linewidths=2.6))
+        side = np.where(np.isnan(scores), np.nan, np.where(_below(scores, threshold), -1.0, 1.0))
+        ax.add_collection(LineCollection(_border(side), colors=ON_PALE, linewidths=2.6))
 
 
 def _norm(person: Portrait, threshold: float | None) -> Normalize:
@@ -163,7 +164,7 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     scores = given[order]
     _bands(ax, scores, np.asarray(person.classes)[order] if person.classes else None)
     places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MOST_DOTS)).round().astype(int))
-    low = scores[places] < (np.inf if axes.threshold is None else axes.threshold)
+    low = _below(scores[places], axes.threshold)
     for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):
         ax.plot(places[which] + 1, scores[places][which], "o", color=colour, markersize=4.2, markeredgewidth=0)
     _threshold(ax, axes.threshold)
@@ -198,6 +199,12 @@ def _scale(ax: Frame) -> None:
         value for value in MaxNLocator(6, steps=_STEPS, integer=True).tick_values(left, right) if left <= value <= right
     ]
     along(ax, sideways, [f"{value:,.0f}" for value in sideways])
+
+
+def _below(scores: Floats, threshold: float | None) -> npt.NDArray[np.bool_]:
+    """Which scores are no favourable decision, as the rule has it: both sides as float32. All, without a threshold."""
+    cut = np.float32(np.inf if threshold is None else threshold)
+    return np.asarray(scores, dtype=np.float32) < cut
 
 
 def _threshold(ax: Frame, threshold: float | None) -> None:

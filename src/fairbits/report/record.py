@@ -8,6 +8,7 @@ from typing import Any
 
 from fairbits.domain.words import quality
 from fairbits.measure import Estimate, Stake
+from fairbits.subject.quality import Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class About:
     regression: bool
     model: str
     notes: tuple[str, ...]
+    quality: Quality
     blind: bool = False  # no twin can score differently, by the way the model is made
 
 

@@ -22,6 +22,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
     measured = data.measured
     document = {
         **search,
+        **data.about.quality.figures(),
         "format": FORMAT,
         "report": {
             "fairbits": __version__,
@@ -40,6 +41,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         },
         "measure": {
             **measured.figures,
+            **data.about.quality.figures(),
             "rows_total": measured.rows_total,
             "bound": {
                 "bits": measured.bound_bits,

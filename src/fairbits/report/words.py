@@ -126,6 +126,8 @@ def commands(
         words.append(f"--within {manifest['within']}")
     if manifest.get("min_plausibility") is not None:
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
+    if manifest.get("as_is"):
+        words.append("--as-is")
     words.append(f"--protected {shlex.quote(','.join(shortened(p, 60) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
     for stage, document in stages.items():

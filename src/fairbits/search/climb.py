@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
+from fairbits.domain.decision import DEFAULT_THRESHOLD
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
 from fairbits.search.moves import NOTHING_KNOWN, SHORTNESS, Domain, Outlook, change_some, margins
@@ -99,13 +100,15 @@ class Climb(Strategy):
             members.step_to_boundary(proposed, rng)
             proposed = problem.limit(proposed, anchors, rng, current=members.people)
             found = oracle.ask(proposed, seeds=numbers, origin="climb")
-            kept = np.flatnonzero(metropolis(height(found) - members.heights, rng, temperature=self.temperature))
+            kept = np.flatnonzero(
+                metropolis(members.height(found) - members.heights, rng, temperature=self.temperature)
+            )
             members.move(kept, proposed[kept], found.rows(kept))
             if generation % LOOK_EVERY == 0 and problem.within is None:
                 look_around(oracle, members, numbers, looked)
 
 
-def height(figures: Evaluation) -> npt.NDArray[np.float64]:
+def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.NDArray[np.float64]:
     """k, and between two values of k the mean of span and of the bits' share of what m twins can show.
 
     Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
@@ -113,7 +116,7 @@ def height(figures: Evaluation) -> npt.NDArray[np.float64]:
     """
     share = figures.q_1 / max(np.log2(figures.m), 1.0)
     span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
-    bonus = FLIP + ROOM * np.minimum(figures.high - 0.5, 0.5 - figures.low)
+    bonus = FLIP + ROOM * np.minimum(figures.high - threshold, threshold - figures.low)
     return figures.k + 0.999 * (0.5 * span + 0.5 * share) + bonus * figures.flips
 
 
@@ -127,8 +130,8 @@ class Members:
 
     def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
         problem = oracle.problem
-        self.people, self.figures, self.heights = people, figures, height(figures)
         self._oracle, self._problem = oracle, problem
+        self.people, self.figures, self.heights = people, figures, self.height(figures)
         self._domain = domain_of(problem)
         self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
         self._contributions = oracle.evaluator.contributions(problem.free)
@@ -140,6 +143,10 @@ class Members:
         if self._foresees:
             self._below = oracle.foresight(people, figures.low_twin)
             self._above = oracle.foresight(people, figures.high_twin)
+
+    def height(self, figures: Evaluation) -> npt.NDArray[np.float64]:
+        """How high people with these figures stand, by the subject's threshold."""
+        return height(figures, threshold=self._oracle.evaluator.threshold)
 
     def propose(self, rng: np.random.Generator) -> Codes:
         """One changed copy of every member."""
@@ -175,14 +182,14 @@ class Members:
             return
         problem, figures = self._problem, self.figures
         slope = self._oracle.gradients(self.people[stuck], figures.high_twin[stuck])
-        uphill = np.where(figures.high[stuck] < 0.5, 1.0, -1.0)[:, None] * np.sign(slope)
+        uphill = np.where(figures.high[stuck] < self._oracle.evaluator.threshold, 1.0, -1.0)[:, None] * np.sign(slope)
         length = rng.geometric(SHORTNESS, (len(stuck), 1)) * problem.stride
         moved = self.people[np.ix_(stuck, problem.free)] + length * uphill
         proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
 
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
         """Let some of the members become these people."""
-        self.people[who], self.heights[who] = people, height(figures)
+        self.people[who], self.heights[who] = people, self.height(figures)
         self.figures = self.figures.updated(who, figures)
         self._moved[who] += 1
 
@@ -213,7 +220,7 @@ def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[by
     chosen = np.array(lookers)
     neighbours, origin = problem.neighbours(people[chosen])
     found = oracle.ask(neighbours, seeds=seeds[chosen[origin]], origin="climb")
-    reached = height(found)
+    reached = members.height(found)
     order = np.lexsort((reached, origin))
     best = order[np.searchsorted(origin[order], np.arange(len(chosen)), side="right") - 1]
     better = reached[best] > members.heights[chosen]

@@ -31,7 +31,6 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.measure.partition import assign, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
@@ -87,7 +86,7 @@ class Dice(Strategy):
     def _direction(self, oracle: Oracle, people: Codes, rng: np.random.Generator) -> Codes:
         """Signs on which the gradients of two twins in the largest class agree; never zero everywhere."""
         scores = oracle.scores(people)
-        favourable = scores >= THRESHOLD
+        favourable = oracle.problem.schema.rule.favours(scores)
         if self.feedback == "binary":
             members = favourable.astype(np.int64)
         else:

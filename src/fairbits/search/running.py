@@ -187,4 +187,6 @@ def manifest_of(subject: Subject, settings: Settings, epsilon: float) -> dict[st
         "min_plausibility": settings.min_plausibility,
         "threads": settings.threads,
         "budget": asdict(settings.budget),
+        "quality": None if subject.quality is None else subject.quality.figures(),
+        "as_is": subject.as_is,
     }

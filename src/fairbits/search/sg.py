@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.seen import Seen, keys_of
@@ -85,9 +84,9 @@ class Sg(Strategy):
         fresh = rng.random((len(near), len(problem.free))) < 1 / 3
         near[:, problem.free] = np.where(fresh, problem.uniform(rng, len(near)), near[:, problem.free])
         scores = oracle.scores_at(near, rng.integers(0, oracle.evaluator.m, len(near)))
-        cut = float(np.median(scores)) if problem.schema.regression else THRESHOLD
+        cut = float(np.median(scores)) if problem.schema.regression else oracle.evaluator.threshold
         tree = DecisionTreeClassifier(max_depth=self.depth, min_samples_leaf=5, random_state=0)
-        return tree.fit(near[:, problem.free], scores >= cut)
+        return tree.fit(near[:, problem.free], scores >= np.float32(cut))
 
     def _bent(
         self, oracle: Oracle, tree: Any, start: Start, rng: np.random.Generator, *, local: bool

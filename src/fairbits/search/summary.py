@@ -61,6 +61,7 @@ def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: i
         "local_success_rate": _mean(tally.local_ids, tally.local_tries),
         "seconds_to_first_id": tally.seconds_to_first_id,
         "seconds_to_1000_id": tally.seconds_to_1000_id,
+        **(run.manifest.get("quality") or {}),
         **figures,
         "exact": exact,
         "findings": oracle.findings,

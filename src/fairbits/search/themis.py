@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.measure.evaluate import THRESHOLD
 from fairbits.search.oracle import Oracle
 from fairbits.search.strategy import Strategy, population
 from fairbits.search.walks import drawn_people
@@ -70,7 +69,7 @@ class Rates:
         axes = range(len(self.sizes))
         self.sets = [chosen for size in axes for chosen in itertools.combinations(axes, size + 1)]
         self.draws = 0
-        self._regression = schema.regression
+        self._regression, self._rule = schema.regression, schema.rule
         self._tolerance = oracle.evaluator.epsilon if schema.regression else 0.0
         self._hits = np.zeros(len(self.sets))
         self._sums, self._counts = np.zeros(self.sizes), np.zeros(self.sizes)
@@ -79,7 +78,7 @@ class Rates:
         self, scores: npt.NDArray[np.float32], rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
     ) -> None:
         """Count some drawn people; each has protected values of its own, drawn here. Invalid twins do not count."""
-        values = scores if self._regression else (scores >= THRESHOLD).astype(np.float32)
+        values = scores if self._regression else self._rule.favours(scores).astype(np.float32)
         cube = np.where(np.True_ if valid is None else valid, values, np.nan).reshape(-1, *self.sizes)
         own = [rng.integers(0, size, len(cube)) for size in self.sizes]
         for place, chosen in enumerate(self.sets):

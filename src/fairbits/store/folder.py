@@ -36,7 +36,8 @@ def prepare(folder: Path, *, force: bool) -> None:
         raise OptionError(f"{str(folder)!r} is a file; choose another folder for the run.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = _files(folder)
+        # A writer that was killed before its first run.json leaves nothing but half of it: that is no run.
+        files = [path for path in _files(folder) if not (path.name.endswith(TEMPORARY) and _is_own(path, folder))]
         if files and not force:
             raise OptionError(f"{str(folder)!r} is not empty; choose another --out, or add --force to replace a run.")
         if files:

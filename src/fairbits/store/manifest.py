@@ -22,8 +22,8 @@ STATUSES = ("running", "finished", "interrupted", "failed")
 OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")
 #: What it says besides about a run that many hands search.
 SOMETIMES = ("scale",)
-#: What may differ when a run goes on: how long it may take, and how many hands do it.
-MAY_DIFFER = ("budget", "threads", "workers", "ray")
+#: What may differ when a run goes on: how long it may take, how many hands do it, and what only tells about the model.
+MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _whole_part(
     """An attribute that is one feature: a number, or the model's number for each category."""
     notes: list[str] = []
     categorical = place in features.categories
-    if options.eats == "codes" or (attribute.kind != "category" and not categorical):
+    if options.input_format == "codes" or (attribute.kind != "category" and not categorical):
         return Numeric(place), notes
     if attribute.kind == "real":
         return Numeric(place), notes

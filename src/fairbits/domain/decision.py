@@ -1,0 +1,113 @@
+"""From scores to decisions: one rule, stated once, for flips, counts, accuracy and groups alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Where nothing else is said, a favourable decision needs at least this probability.
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """How a model's scores become a class.
+
+    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores) is the favourable
+    one. Between three or more the most likely class is decided, and a tie goes to the favourable one, then to the
+    first. A regression (``classes`` 0) decides nothing.
+
+    Parameters
+    ----------
+    classes
+        How many classes there are; 0 for a regression.
+    favourable
+        The position of the favourable class.
+    threshold
+        The cut-off between two classes, None otherwise.
+    """
+
+    classes: int
+    favourable: int
+    threshold: float | None
+
+    def favours(self, scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether each score of the favourable class is a favourable decision, between two classes.
+
+        Parameters
+        ----------
+        scores
+            Probabilities of the favourable class, of any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Booleans of the same shape.
+        """
+        cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        return np.asarray(np.asarray(scores, dtype=np.float32) >= np.float32(cut))
+
+    def decide(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The position of the class that each score decides for, between two classes.
+
+        Parameters
+        ----------
+        scores
+            Probabilities of the favourable class, of any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Positions of classes, of the same shape.
+        """
+        return np.where(self.favours(scores), self.favourable, 1 - self.favourable).astype(np.int64)
+
+    def most_likely(self, table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The position of the class that each row of probabilities decides for.
+
+        Parameters
+        ----------
+        table
+            One probability per class along the last axis.
+
+        Returns
+        -------
+        numpy.ndarray
+            Positions of classes, without the last axis.
+        """
+        if self.classes == 2:
+            return self.decide(table[..., self.favourable])
+        best = np.argmax(table, axis=-1)
+        return np.where(table[..., self.favourable] >= table.max(axis=-1), self.favourable, best).astype(np.int64)
+
+
+def rule_words(favourable: str | None, threshold: float | None) -> str:
+    """A decision rule in words.
+
+    Parameters
+    ----------
+    favourable
+        The favourable class, None for a regression.
+    threshold
+        The cut-off between two classes, None where there are more.
+
+    Returns
+    -------
+    str
+        For example "favourable when P(approved) ≥ 0.5".
+
+    Examples
+    --------
+    >>> rule_words("approved", 0.5)
+    'favourable when P(approved) ≥ 0.5'
+    >>> rule_words("approved", None), rule_words(None, None)
+    ("favourable when 'approved' is the most likely class", 'a number is predicted, nothing is decided')
+    """
+    if favourable is None:
+        return "a number is predicted, nothing is decided"
+    if threshold is None:
+        return f"favourable when {favourable!r} is the most likely class"
+    return f"favourable when P({favourable}) ≥ {threshold:.15g}"

@@ -1,0 +1,132 @@
+"""Is the model the right way round? Held against the labels before anything is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Encoding, Schema, Table
+from fairbits.errors import ModelError
+from fairbits.models import HasClassScores, Model, Network
+from fairbits.models.direction import speaks_of
+from fairbits.subject.quality import Quality, agreement
+
+#: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.
+MOST_ROWS, MOST_FOREIGN_ROWS = 50_000, 10_000
+#: Rows that go through the model at a time.
+_CHUNK = 16_384
+#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
+_ROUNDING = 1e-5
+
+Ask = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Quality:
+    """Score the rows of a table as they are, once, and compare with their labels.
+
+    Parameters
+    ----------
+    model, encoding
+        The model, and how the schema's codes become its inputs.
+    schema
+        Says what is favourable, and from which score on.
+    table
+        The people; of a large table a fixed random sample is scored.
+
+    Returns
+    -------
+    Quality
+        Accuracy, AUC with an interval, the share decided favourably and the base rate, as far as they are known.
+
+    Raises
+    ------
+    ModelError
+        If a score is not finite, or a classifier's is no probability.
+    """
+    most = MOST_ROWS if isinstance(model, Network) else MOST_FOREIGN_ROWS
+    chosen = np.arange(len(table))
+    if len(table) > most:
+        chosen = np.sort(np.random.default_rng(0).choice(len(table), most, replace=False))
+    labels = None if table.labels is None else table.labels[chosen]
+    decisions: npt.NDArray[np.int64] | None
+    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
+        whole = _in_chunks(lambda rows: np.asarray(model.class_scores(rows)), encoding, table, chosen)
+        scores, decisions = whole[:, schema.favourable_index], schema.rule.most_likely(whole)
+    else:
+        scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
+        decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
+    _check_scores(scores, chosen, regression=schema.regression)
+    return agreement(
+        favourable=schema.favourable,
+        threshold=schema.rule.threshold,
+        favoured=None if decisions is None else decisions == schema.favourable_index,
+        decisions=decisions,
+        scores=scores,
+        labels=labels,
+        own=schema.favourable_index,
+    )
+
+
+def against_labels(quality: Quality, model: Model, schema: Schema, *, named: bool) -> str | None:
+    """Why a model is refused that decides against the labels, with what cures it; None where it does not.
+
+    Parameters
+    ----------
+    quality
+        How the model agrees with the labels.
+    model, schema
+        Which output speaks of which class.
+    named
+        Whether the model itself names its classes, so that their order is no guess.
+
+    Returns
+    -------
+    str or None
+        One sentence.
+    """
+    if not quality.reversed:
+        return None
+    found = (
+        f"the model decides against the labels: its AUC for {schema.favourable!r} is {quality.auc:.3f} (95 % interval "
+        f"{quality.auc_low:.3f} to {quality.auc_high:.3f}), so it is probably read the wrong way round"
+    )
+    keep = "or keep it as it is with --as-is (in Python as_is=True)"
+    single = speaks_of(model, schema)
+    if named:
+        own = ", ".join(schema.classes)
+        return f"{found}; it names its classes itself ({own}): check that the table's labels mean the same, {keep}."
+    if single is not None:
+        other = next(name for name in schema.classes if name != single)
+        return f'{found}; write score_of = "{other}" under [model] (in Python score_of={other!r}), {keep}.'
+    if len(schema.classes) == 2:
+        order = ", ".join(f'"{name}"' for name in reversed(schema.classes))
+        return f"{found}; write classes = [{order}] under [table] (in Python in the schema), {keep}."
+    return f"{found}; list the classes in the order of its outputs, classes = […] under [table], {keep}."
+
+
+def _in_chunks(ask: Ask, encoding: Encoding, table: Table, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    pieces = [
+        np.asarray(ask(encoding.encode(table.codes[chosen[start : start + _CHUNK]])), dtype=np.float32)
+        for start in range(0, len(chosen), _CHUNK)
+    ]
+    return np.concatenate(pieces)
+
+
+def _check_scores(scores: npt.NDArray[np.float32], chosen: npt.NDArray[np.int64], *, regression: bool) -> None:
+    bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
+    if not bad.any() and not regression:
+        bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
+        what = "outside 0 to 1"
+        remedy = (
+            "a classifier's scores are probabilities: state what it puts out, "
+            'e.g. output = "logit" under [model] (in Python output="logit")'
+        )
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ModelError(
+            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in row "
+            f"{chosen[first] + 1}); {remedy}."
+        )

@@ -1,0 +1,245 @@
+"""How well a model agrees with the labels: the figures that stand at the head of every output."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain.decision import rule_words
+from fairbits.domain.words import shortened
+
+#: Both ends of a 95 % interval of the normal distribution.
+Z_95 = 1.959963984540054
+#: Halvings of an interval until its ends are as exact as a double.
+_HALVINGS = 60
+
+Floats = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """What a model decides about the rows of its table, and how that agrees with their labels.
+
+    Figures that make no sense here (no labels, a regression, a class that never occurs) are None.
+
+    Parameters
+    ----------
+    rows
+        How many rows the figures rest on.
+    rule
+        When a decision is favourable, in words.
+    threshold
+        The cut-off between two classes.
+    favourable_rate, base_rate
+        The share of rows decided favourably, and labelled so.
+    accuracy, balanced_accuracy
+        The share of rows decided as labelled, and its mean over the classes.
+    auc, auc_low, auc_high
+        How often a favourably labelled row has the higher score of two, with a 95 % interval.
+    r2, rank_correlation
+        For a regression: the share of the target's variance explained, and Spearman's correlation.
+    """
+
+    rows: int
+    rule: str
+    threshold: float | None = None
+    favourable_rate: float | None = None
+    base_rate: float | None = None
+    accuracy: float | None = None
+    balanced_accuracy: float | None = None
+    auc: float | None = None
+    auc_low: float | None = None
+    auc_high: float | None = None
+    r2: float | None = None
+    rank_correlation: float | None = None
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the scores go against the labels: the whole interval of the AUC lies below one half."""
+        return self.auc_high is not None and self.auc_high < 0.5
+
+    def figures(self) -> dict[str, Any]:
+        """All figures under their names in JSON; ``rule`` is called ``decision`` there."""
+        found = asdict(self)
+        found["decision"] = found.pop("rule")
+        found["quality_rows"] = found.pop("rows")
+        return found
+
+    @classmethod
+    def of_figures(cls, figures: dict[str, Any]) -> Quality:
+        """Undo ``figures``: the record from what a file keeps.
+
+        Parameters
+        ----------
+        figures
+            A dictionary as ``figures`` gives it; other keys are passed over.
+        """
+        names = {"rule": "decision", "rows": "quality_rows"}
+        return cls(**{name: figures.get(names.get(name, name)) for name in cls.__slots__})  # type: ignore[arg-type]
+
+    def lines(self) -> tuple[str, ...]:
+        """The figures in one or two lines of words."""
+        rule = f"{self.rule[:1].upper()}{self.rule[1:]}"
+        if self.r2 is not None:
+            rank = "" if self.rank_correlation is None else f", rank correlation {self.rank_correlation:.2f}"
+            return (f"{shortened(rule, 160)}.", f"Against the labels: variance explained {self.r2:.1%}{rank}.")
+        shares = "" if self.favourable_rate is None else f": {self.favourable_rate:.1%} of {self.rows:,} rows"
+        labelled = "" if self.base_rate is None else f"; labelled so: {self.base_rate:.1%}"
+        first = f"{shortened(rule, 160)}{shares}{labelled}."
+        parts = [] if self.accuracy is None else [f"accuracy {self.accuracy:.1%}"]
+        if self.auc is not None:
+            parts.append(f"AUC {self.auc:.3f} (95 % interval {self.auc_low:.3f} to {self.auc_high:.3f})")
+        return (first, f"Against the labels: {', '.join(parts)}." if parts else "There are no labels to compare with.")
+
+
+def agreement(
+    *,
+    favourable: str | None,
+    threshold: float | None,
+    favoured: npt.NDArray[np.bool_] | None,
+    decisions: npt.NDArray[np.int64] | None,
+    scores: Floats,
+    labels: Floats | None,
+    own: int,
+) -> Quality:
+    """The figures from plain arrays.
+
+    Parameters
+    ----------
+    favourable
+        The favourable class, None for a regression.
+    threshold
+        The cut-off between two classes.
+    favoured
+        Who is decided favourably; None where nobody knows.
+    decisions
+        The class that each row is decided for; None where nobody knows.
+    scores
+        The score of the favourable class, or the predicted value, of each row.
+    labels
+        Positions of classes, or values; None where they are not known.
+    own
+        The position of the favourable class.
+    """
+    known: dict[str, Any] = {"rows": len(scores), "rule": rule_words(favourable, threshold), "threshold": threshold}
+    if favourable is None:
+        if labels is not None and len(labels):
+            known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
+        return Quality(**known)
+    if favoured is not None and len(favoured):
+        known["favourable_rate"] = float(favoured.mean())
+    if labels is None or not len(labels):
+        return Quality(**known)
+    positive = labels == own
+    known["base_rate"] = float(positive.mean())
+    if decisions is not None:
+        right = decisions == labels
+        known["accuracy"] = float(right.mean())
+        known["balanced_accuracy"] = float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    area = area_under_curve(scores, positive)
+    if area is not None:
+        known |= dict(zip(("auc", "auc_low", "auc_high"), area, strict=True))
+    return Quality(**known)
+
+
+def area_under_curve(scores: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float, float] | None:
+    """The area under the ROC curve with a 95 % interval.
+
+    The area is the Mann-Whitney statistic, ties counted half. The interval is method 5 of Newcombe (2006),
+    "Confidence intervals for an effect size measure based on the Mann–Whitney statistic. Part 2": the areas that
+    Hanley and McNeil's variance (1982), at that area, does not tell apart from the one seen. Unlike Wald's it stays
+    within 0 and 1 and has a width at 0 and 1 too; at one half it is the Mann-Whitney test.
+
+    Parameters
+    ----------
+    scores
+        One per row.
+    positive
+        Which rows should have the higher scores.
+
+    Returns
+    -------
+    tuple of float or None
+        The area and both ends; None where all rows are alike labelled.
+
+    Examples
+    --------
+    >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))[0]
+    0.875
+    """
+    ones = int(positive.sum())
+    zeros = len(positive) - ones
+    if not ones or not zeros:
+        return None
+    ranks = midranks(scores)
+    area = (float(ranks[positive].sum()) - ones * (ones + 1) / 2) / (ones * zeros)
+    half = (ones + zeros) / 2 - 1
+
+    def deviation(theta: float) -> float:
+        spread = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+        return Z_95 * float(np.sqrt(theta * (1 - theta) * spread / (ones * zeros)))
+
+    low = _halved(0.0, area, lambda theta: area - theta >= deviation(theta))
+    high = _halved(area, 1.0, lambda theta: theta - area < deviation(theta))
+    return area, low, high
+
+
+def _halved(low: float, high: float, below: Any) -> float:
+    """Where ``below`` turns from true to false between two ends."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return (low + high) / 2
+
+
+def midranks(values: Floats) -> npt.NDArray[np.float64]:
+    """The place of each value among all, from 1; equal values share the mean of their places.
+
+    Parameters
+    ----------
+    values
+        Numbers of any kind.
+    """
+    _, member, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    found: npt.NDArray[np.float64] = (last - (counts - 1) / 2)[member.reshape(-1)]
+    return found
+
+
+def rank_correlation(one: Floats, other: Floats) -> float | None:
+    """Spearman's correlation; None where one of the two never varies.
+
+    Parameters
+    ----------
+    one, other
+        Numbers of the same length.
+    """
+    ranks = midranks(one), midranks(other)
+    if min(float(r.std()) for r in ranks) == 0:
+        return None
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float:
+    """The share of the target's variance that the scores explain: 1 where all are exact, 0 where the mean does as well.
+
+    A target that never varies has none to explain.
+
+    Parameters
+    ----------
+    scores
+        The predictions.
+    target
+        What they should be.
+
+    Examples
+    --------
+    >>> variance_explained(np.array([1.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
+    0.5
+    """
+    spread = float(np.var(target))
+    missed = float(np.mean((np.asarray(scores, dtype=np.float64) - target) ** 2))
+    return 1.0 - missed / spread if spread else 0.0

@@ -1,0 +1,146 @@
+"""One cut-off for all: kernels, black boxes, masks, interventions, debugging, repair, and the files in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fairbits
+from fairbits import Network, Schema, Table
+from fairbits.data import make_subject
+from fairbits.data.exporting import document_of_subject, export_subject
+from fairbits.debug.neurons import accuracy_of
+from fairbits.domain.toml import document_of_schema, schema_of_document
+from fairbits.engine import accuracies, study
+from fairbits.errors import SchemaError
+from fairbits.measure import Evaluator
+from fairbits.models import Do
+from fairbits.repair.retraining import favourable_share, recentred
+from fairbits.search.climb import height
+
+from ..conftest import random_network, random_people
+
+CUTS = (0.3, 0.5, 0.8)
+
+
+def two(schema: Schema, cut: float | None, favourable: str = "b") -> Schema:
+    return replace(schema, target="y", classes=("a", "b"), favourable=favourable, threshold=cut)
+
+
+class Foreign:
+    """The same scores without the kernels."""
+
+    def __init__(self, network: Network):
+        self.inputs, self.scores = network.inputs, network.scores
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(("outputs", "head"), [(1, "sigmoid"), (2, "softmax")])
+@pytest.mark.parametrize("favourable", [0, 1])
+def test_every_path_counts_the_same_decisions(
+    cut: float, outputs: int, head, favourable: int, people_schema, rng
+) -> None:
+    schema = two(people_schema, cut, "ab"[favourable])
+    network = random_network(rng, [9, 12, outputs], head=head, favourable=favourable)
+    people = random_people(rng, people_schema, 200)
+    native = Evaluator(network, schema)
+    scores = native.scores(people)
+    clear = (np.abs(scores - cut) > 1e-5).all(axis=1)  # elsewhere NumPy and the kernel may round differently
+    expected = (scores >= np.float32(cut)).sum(axis=1)
+    figures = native.evaluate(people)
+    np.testing.assert_array_equal(figures.favourable, expected)
+    np.testing.assert_array_equal(figures.flips, (expected > 0) & (expected < native.m))
+    foreign = Evaluator(Foreign(network), schema, native.encoding).evaluate(people)
+    np.testing.assert_array_equal(foreign.favourable[clear], expected[clear])
+    ruled = replace(schema, rules=('age = "young" -> job != "Tech"',))
+    masked = Evaluator(network, ruled)
+    valid = masked.valid_twins(people)
+    np.testing.assert_array_equal(masked.evaluate(people).favourable, ((scores >= np.float32(cut)) & valid).sum(axis=1))
+    dos = [Do(0, 1, 0.4), Do(0, 3, 0.0)]
+    effects = study(
+        network, native.encoding, native.twins, people, dos, epsilon=0.025, partition="constrained", threshold=cut
+    )
+    held = [native.with_model(network.with_interventions([do])).evaluate(people).flips for do in dos]
+    assert (effects.flips == np.array(held)).mean() > 0.99
+    labels = rng.integers(0, 2, 200).astype(float)
+    right = accuracies(network, native.encoding, people, labels, dos, threshold=cut)
+    inputs = native.encoding.encode(people)
+    for found, do in zip(right, dos, strict=True):
+        favoured = network.with_interventions([do]).scores(inputs) >= np.float32(cut)
+        decided = np.where(favoured, favourable, 1 - favourable)
+        assert found == pytest.approx((decided == labels).mean(), abs=0.006)
+    subject = make_subject("s", network, schema, Table(people, labels))
+    decided = np.where(network.scores(inputs) >= np.float32(cut), favourable, 1 - favourable)
+    assert accuracy_of(subject.model, subject) == (decided == labels).mean()
+
+
+def test_repairs_keep_the_share_at_the_cut_off(people_schema, rng) -> None:
+    network = random_network(rng, [9, 12, 2])
+    inputs = rng.normal(size=(500, 9)).astype(np.float32)
+    moved = recentred(network, inputs, 0.3, threshold=0.8)
+    assert favourable_share(moved, inputs, threshold=0.8) == pytest.approx(0.3, abs=0.006)
+    assert favourable_share(moved, inputs) > 0.3
+
+
+def test_climb_looks_for_room_around_the_cut_off(people_schema, rng) -> None:
+    people = random_people(rng, people_schema, 300)
+    network = random_network(rng, [9, 12, 2])
+    cut = float(np.median(Evaluator(network, two(people_schema, None)).scores(people)))
+    figures = Evaluator(network, two(people_schema, cut)).evaluate(people)
+    flips = figures.flips
+    assert flips.any()
+    bonus = height(figures, threshold=cut) - height(figures, threshold=0.5)
+    assert (bonus[~flips] == 0).all()
+    room = np.minimum(figures.high - cut, cut - figures.low) - np.minimum(figures.high - 0.5, 0.5 - figures.low)
+    np.testing.assert_allclose(bonus[flips], 4.0 * room[flips], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        (0.0, "between 0 and 1"),
+        (1, "between 0 and 1"),
+        ("half", "between 0 and 1"),
+        (True, "between 0 and 1"),
+        (float("nan"), "between 0 and 1"),
+    ],
+)
+def test_what_no_cut_off_can_be(stated: object, complaint: str, people_schema) -> None:
+    with pytest.raises(SchemaError, match=complaint):
+        two(people_schema, stated)
+
+
+def test_only_two_classes_have_one(people_schema) -> None:
+    with pytest.raises(SchemaError, match="has 3 classes, and the most likely one is decided; leave it out"):
+        replace(people_schema, target="y", classes=("a", "b", "c"), favourable="b", threshold=0.4)
+    with pytest.raises(SchemaError, match="a regression decides nothing; leave it out"):
+        replace(people_schema, target="y", classes=(), favourable=None, threshold=0.4)
+
+
+def test_it_survives_every_file(people_schema, rng, tmp_path: Path) -> None:
+    schema = two(people_schema, 0.35)
+    assert schema_of_document(document_of_schema(schema).unwrap()).threshold == 0.35
+    assert "threshold" not in document_of_schema(two(people_schema, None)).unwrap()["table"]
+    network, people = random_network(rng, [9, 12, 2]), random_people(rng, people_schema, 300)
+    first = make_subject("s", network, schema, Table(people))
+    labels = (first.model.scores(first.encoding.encode(people)) >= 0.35).astype(float)
+    subject = make_subject("s", network, schema, Table(people, labels))
+    assert document_of_subject(subject, {}, {})["table"]["threshold"] == 0.35
+    export_subject(subject, tmp_path / "out")
+    again = fairbits.load_subject(tmp_path / "out" / "subject.toml")
+    assert again.schema.threshold == 0.35
+    assert again.checked().quality.accuracy == 1.0
+    other = make_subject("s", network, two(people_schema, 0.6), Table(people, labels))
+    assert other.fingerprint() != subject.fingerprint()
+    assert other.checked().quality.accuracy < 1.0
+    run = fairbits.Audit.of(again).search(budget=fairbits.Budget(evaluations=600), out=tmp_path / "run", threads=1)
+    assert run.manifest["quality"]["threshold"] == 0.35
+    assert run.schema.threshold == 0.35
+    repaired = run.repair(attack_budget=None, retrain=False, max_accuracy_loss=0.5)
+    assert repaired.before_held_out.accuracy == 1.0  # by the cut-off, not by one half
+    assert repaired.groups_before
+    mended = fairbits.load_subject(repaired.subject_file)
+    assert mended.schema.threshold == 0.35
