@@ -27,6 +27,14 @@ OFF, EITHER, ON = -1, 0, 1
 OPEN, STEADY, FLIPPING = 0, 1, 2
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
+#: Rounding may lift a counted sum by so much of the range of sums: one attribute's part is a product, a quotient and a
+#: product again (three roundings of at most 2**-53 of that part), and the parts are fewer than the roundings allowed here.
+SUM_ROUNDING = 64 * 2.0**-53
+#: Shares are sums of products of shares: of each, so much is given away, which is more than 2**-53 times the number of
+#: roundings for 2,048 steps and 200 attributes.
+SHARE_ROUNDING = 1e-10
+#: Boxes of so few people are not bounded: everybody in them is asked.
+FEW = 32
 #: How much the slopes of the bounds count beside the looseness of unsettled neurons when an attribute is chosen to split.
 SLOPES = 0.3
 
@@ -293,7 +301,8 @@ def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
 def _sums(layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any) -> Any:
     """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
 
-    Gives (smallest sum, length of a step, number of attributes that were rounded); ``parts`` gets the shares.
+    Gives (smallest sum, length of a step, number of attributes that were rounded, how far rounding may move a sum);
+    ``parts`` gets the shares.
     """
     numeric, lookups = layers.numeric, masks.shape[0]
     smallest, span = 0.0, 0.0
@@ -314,7 +323,7 @@ def _sums(layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: An
         parts[b] = 0.0
     parts[0] = 1.0
     if span <= 0.0:
-        return smallest, 0.0, 0
+        return smallest, 0.0, 0, 0.0
     step = span / (bins - 1)
     top, rounded = 0, 0  # the highest bin in use
     for i in range(numeric + lookups):
@@ -364,7 +373,7 @@ def _sums(layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: An
         rounded += 1
         for b in range(bins):
             parts[b] = spare[b]
-    return smallest, step, rounded
+    return smallest, step, rounded, SUM_ROUNDING * span
 
 
 @compiled
@@ -372,8 +381,8 @@ def _at_least(
     layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
     """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain."""
-    smallest, step, _ = _sums(layers, slopes, first, last, masks, parts, spare)
-    base = smallest + constant
+    smallest, step, _, rounding = _sums(layers, slopes, first, last, masks, parts, spare)
+    base = smallest + constant - rounding
     total = 0.0
     for b in range(parts.shape[0]):
         if base + step * b > 0.0:
@@ -393,6 +402,10 @@ def bound_boxes(
     steady: Any,
     flipping: Any,
     split: Any,
+    bins: int,
+    lows: Any,
+    highs: Any,
+    gaps: Any,
 ) -> None:
     """Bound the margin of every twin over some boxes, and say what follows about its side of ``cut``.
 
@@ -405,6 +418,9 @@ def bound_boxes(
     status : (boxes,) gets OPEN, STEADY or FLIPPING.
     steady, flipping : (boxes,) get the shares of the box that certainly do not flip, and certainly do.
     split : (boxes,) gets the attribute to split next (numeric ones first), or -1 where nothing can be split.
+    bins : steps into which sums are cut to count people; 0 leaves the counting out.
+    lows, highs : (boxes, m) get bounds of each twin's margin over ``cut``; empty where nobody asks.
+    gaps : (boxes,) gets the most by which the margins of two twins of one person can differ; empty likewise.
     """
     m = layers.twins.shape[0]
     neurons = 0
@@ -417,14 +433,24 @@ def bound_boxes(
     rows = np.empty((2, widest))
     front = np.empty(layers.widths[0])
     blur = np.empty(layers.widths[0])
-    below, above = np.empty(inputs), np.empty(inputs)
+    below, above, between = np.empty(inputs), np.empty(inputs), np.empty(inputs)
     least, most = np.empty(m), np.empty(m)  # what each twin adds to the bound from below, and to that from above
-    parts, spare = np.empty(BINS), np.empty(BINS)
+    parts, spare = np.empty(bins), np.empty(bins)
     depth = layers.widths.shape[0] - 1
     final = layers.down.shape[0] - layers.widths[depth]
     bias = layers.biases[layers.biases.shape[0] - 1]
+    person = np.empty(layers.numeric + masks.shape[1])
     for box in range(firsts.shape[0]):
         first, last, mask = firsts[box], lasts[box], masks[box]
+        count = _count(first, last, mask)
+        if count <= (1 if gaps.shape[0] else FEW):
+            _ask(layers, cut, first, last, mask, person, rows, least, box, status, steady, flipping)
+            split[box] = -1
+            if gaps.shape[0]:
+                for z in range(m):
+                    lows[box, z], highs[box, z] = least[z] - layers.slack, least[z] + layers.slack
+                gaps[box] = least.max() - least.min() + 2.0 * layers.slack
+            continue
         _forward(layers, first, last, mask, centre)
         _bound_neurons(layers, first, last, mask, states[box], low, high, centre, rows, below, front)
         for k in range(layers.widths[0]):
@@ -476,19 +502,127 @@ def bound_boxes(
                 most[z] += front[k] * layers.twins[z, k]
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0
+        if gaps.shape[0]:
+            for z in range(m):
+                lows[box, z], highs[box, z] = bottom + least[z], -(top + most[z])
+            # Both bounds are linear in the same person: what they share of the person cancels out.
+            for i in range(inputs):
+                between[i] = below[i] + above[i]
+            gaps[box] = max(
+                0.0, -(under + over + _least(layers, between, first, last, mask)) - least.min() - most.min()
+            )
+            split[box] = _widest(layers, below, above, first, last, mask, blur)
         if bottom + least.min() > 0.0 or top + most.min() > 0.0:
             status[box], steady[box] = STEADY, 1.0
         elif bottom + least.max() > 0.0 and top + most.max() > 0.0:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
+            split[box] = _widest(layers, below, above, first, last, mask, blur)
+            if bins == 0:
+                continue
             share = _at_least(layers, below, under + least.min(), first, last, mask, parts, spare)
             share += _at_least(layers, above, over + most.min(), first, last, mask, parts, spare)
-            steady[box] = share * (1.0 - 1e-12)
-            flipping[box] = (1.0 - 1e-12) * _flips(
+            steady[box] = share * (1.0 - SHARE_ROUNDING)
+            flipping[box] = (1.0 - SHARE_ROUNDING) * _flips(
                 layers, below, under + least.max(), above, over + most.max(), first, last, mask, parts, spare
             )
-            split[box] = _widest(layers, below, above, first, last, mask, blur)
+
+
+@compiled
+def _count(first: Any, last: Any, mask: Any) -> Any:
+    """How many people a box holds."""
+    total = 1.0
+    for i in range(first.shape[0]):
+        total *= last[i] - first[i] + 1.0
+    for a in range(mask.shape[0]):
+        values, bits = 0.0, mask[a]
+        while bits:
+            bits &= bits - np.uint64(1)
+            values += 1.0
+        total *= values
+    return total
+
+
+@compiled
+def _ask(
+    layers: Any, cut: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, margins: Any, box: int, status: Any,
+    steady: Any, flipping: Any,
+) -> None:  # fmt: skip
+    """Ask every twin of everybody in a small box. ``margins`` gets those of the last person."""
+    numeric, m = layers.numeric, layers.twins.shape[0]
+    for i in range(numeric):
+        person[i] = first[i]
+    for a in range(mask.shape[0]):
+        person[numeric + a] = _next_value(mask[a], -1)
+    people, calm, moved = 0.0, 0.0, 0.0
+    going = True
+    while going:
+        small, large = np.inf, -np.inf
+        for z in range(m):
+            margins[z] = _margin(layers, person, z, rows) - cut
+            small, large = min(small, margins[z]), max(large, margins[z])
+        people += 1.0
+        if small > layers.slack or large < -layers.slack:
+            calm += 1.0
+        elif small < -layers.slack and large > layers.slack:
+            moved += 1.0
+        going = False  # on to the next person, like the digits of a counter
+        for i in range(numeric):
+            if person[i] < last[i]:
+                person[i] += 1.0
+                going = True
+                break
+            person[i] = first[i]
+        if not going:
+            for a in range(mask.shape[0]):
+                after = _next_value(mask[a], int(person[numeric + a]))
+                if after >= 0:
+                    person[numeric + a] = after
+                    going = True
+                    break
+                person[numeric + a] = _next_value(mask[a], -1)
+    steady[box], flipping[box] = calm / people, moved / people
+    status[box] = STEADY if calm == people else FLIPPING if moved == people else OPEN
+
+
+@compiled
+def _next_value(bits: Any, after: int) -> Any:
+    """The next member of a set, or -1."""
+    for v in range(after + 1, 64):
+        if (bits >> np.uint64(v)) & np.uint64(1):
+            return v
+    return -1
+
+
+@compiled
+def _margin(layers: Any, person: Any, z: int, rows: Any) -> Any:
+    """The margin of one twin of one person, within the slack."""
+    widths = layers.widths
+    here, there = rows[0], rows[1]
+    for k in range(widths[0]):
+        total = layers.bias[k] + layers.twins[z, k]
+        for i in range(layers.numeric):
+            total += layers.steps[k, i] * person[i]
+        for a in range(person.shape[0] - layers.numeric):
+            total += layers.steps[k, layers.first_value[a] + int(person[layers.numeric + a])]
+        here[k] = max(total, 0.0)
+    start, offset = 0, 0
+    for level in range(1, widths.shape[0]):
+        before, width = widths[level - 1], widths[level]
+        for k in range(width):
+            total = layers.biases[offset + k]
+            base = start + k * before
+            for j in range(before):
+                total += layers.down[base + j] * here[j]
+            there[k] = max(total, 0.0)
+        start += width * before
+        offset += width
+        here, there = there, here
+    total = layers.biases[offset]
+    for j in range(widths[widths.shape[0] - 1]):
+        total += layers.down[start + j] * here[j]
+    return total
 
 
 @compiled
@@ -545,7 +679,8 @@ def _flips(
     gap = _least(layers, rest, first, last, mask)
     if under + over + 2.0 * gap <= 0.0:
         return 0.0
-    smallest, step, rounded = _sums(layers, mean, first, last, mask, parts, spare)
+    smallest, step, rounded, rounding = _sums(layers, mean, first, last, mask, parts, spare)
+    gap -= rounding
     total = 0.0
     for b in range(parts.shape[0]):
         value = smallest + step * b

@@ -1,0 +1,5 @@
+"""What can be proved about a model, and for how many people: exact, proved or statistical statements."""
+
+from fairbits.certify.statement import Statement
+
+__all__ = ["Statement"]
