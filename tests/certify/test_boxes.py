@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def _schema():
 
 def _network(rng, inputs, hidden, head="sigmoid", favourable=1):
     widths = [inputs, *hidden, 2 if head == "softmax" else 1]
-    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in pairwise(widths)]
     weights[0][0] /= 8
     biases = [rng.normal(0, 0.5, b) for b in widths[1:]]
     return Network.build(weights, biases, head=head, favourable=favourable)

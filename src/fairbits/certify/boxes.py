@@ -24,8 +24,9 @@ from fairbits.engine.crew import share
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Boxes that are split at once, and that a thread bounds at once.
-BATCH, PIECE = 2048, 64
+#: Boxes that are split at once, and that a thread bounds at once; seconds that a batch may take, about.
+BATCH, PIECE = 2048, 16
+ROUND = 0.3
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
 #: Counts of people up to which 64-bit integers are exact.
@@ -149,11 +150,15 @@ class _Proof:
         states = np.zeros((1, self.neurons), np.int8)
         self._add(np.empty(0, np.int64), first, last, masks, states, people)
         turn = end - RECOUNT * seconds if self.question.k is None else end
+        size = 16
         while clock() < turn and self.volumes.boxes < max_boxes and not stop():
-            chosen = self._chosen()
+            chosen = self._chosen(size)
             if not len(chosen):
                 break
+            begin = clock()
             self._split(chosen)
+            # Batches grow while they are quick, so that the budget is kept whatever the network's size.
+            size = size // 2 + 1 if clock() - begin > ROUND else min(2 * size, BATCH)
             if self.n > MAX_BOXES:
                 self._put_aside()
             if watch is not None:
@@ -164,10 +169,10 @@ class _Proof:
         found.finished = found.open == 0
         return found
 
-    def _chosen(self) -> Integers:
+    def _chosen(self, size: int) -> Integers:
         """The boxes with the most open people that can be split."""
         priority = self.pool["priority"][: self.n]
-        wanted = min(BATCH, max(1, int(np.count_nonzero(priority)) // 2 + 1))
+        wanted = min(size, max(1, int(np.count_nonzero(priority)) // 2 + 1))
         order = np.argpartition(-priority, wanted - 1)[:wanted] if wanted < self.n else np.arange(self.n)
         return np.sort(order[priority[order] > 0])
 
@@ -273,10 +278,10 @@ class _Proof:
         pool = self.pool
         order = np.argsort(-pool["priority"][: self.n], kind="stable")
         order = order[pool["priority"][order] > 0][:max_boxes]
-        for start in range(0, len(order), BATCH // 8):
+        for start in range(0, len(order), 2 * PIECE):
             if clock() >= end or stop():
                 return
-            some = order[start : start + BATCH // 8]
+            some = order[start : start + 2 * PIECE]
             first, last = pool["first"][some].astype(np.float64), pool["last"][some].astype(np.float64)
             _, steady, flipping, _ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
             pool["steady"][some] = np.maximum(pool["steady"][some], steady)

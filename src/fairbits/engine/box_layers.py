@@ -88,7 +88,7 @@ def box_network(network: Network, schema: Schema, encoding: Encoding, twins: Twi
     lookups: list[tuple[int, Doubles, Doubles]] = []
     others: list[tuple[int, Doubles]] = []
     for column in schema.free_columns:
-        values = schema.attributes[column].values()
+        values = schema.attributes[column].domain_values()
         part = encoding.parts[column]
         if isinstance(part, Unseen):
             others.append((column, values))
