@@ -17,7 +17,7 @@ from fairbits.domain import Attribute, Schema, Table
 from fairbits.engine.tree_boxes import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
-from fairbits.models import Network, read_model, ModelOptions
+from fairbits.models import ModelOptions, Network, read_model
 
 
 def _schema(**changes):

@@ -213,8 +213,8 @@ class Audit:
     ) -> Audited:
         """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
-        ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on with its
-        own settings, and stages that read the cases that are there now are not done again. ``within`` and
+        ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
+        with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """

@@ -33,7 +33,7 @@ WHOLE = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CellVolumes:
-    """What is known: people whose decision certainly does not flip, certainly does; the largest k between two bounds."""
+    """What is known: people of whom it is certain or certainly broken, and the largest k between two bounds."""
 
     people: int
     certified: int

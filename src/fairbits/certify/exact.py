@@ -104,7 +104,7 @@ def ask(
 
 
 def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
-    """How many people are within so many changes of these rows, counted once for every row; None where some are real."""
+    """How many people are within so many changes of these rows, once for every row; None where some are real."""
     free = [schema.attributes[i] for i in schema.free_columns]
     if changes and any(attribute.kind == "real" for attribute in free):
         return None

@@ -94,6 +94,4 @@ def read_statements(folder: Path) -> tuple[Statement, ...]:
     try:
         return tuple(Statement.of(document) for document in json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise OptionError(
-            f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again."
-        ) from None
+        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

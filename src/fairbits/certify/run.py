@@ -357,8 +357,8 @@ class _Ladder:
             kind: Kind = "exact" if found.k_high == found.k_low else "proved"
             counts = (boxes.people, 0, 0)
             self._add(
-                kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=found.k_high, largest=found.k_low,
-                complete=found.k_high == found.k_low,
+                kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=found.k_high,
+                largest=found.k_low, complete=found.k_high == found.k_low,
             )  # fmt: skip
             return
         counts = (found.certified, found.falsified, found.open)

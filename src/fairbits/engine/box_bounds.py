@@ -3,7 +3,8 @@
 A box is a range of steps for every numeric attribute and a set of values (a bit mask) for every other one. For each
 twin the margin is bounded from below and above by linear functions of the person, by back-substitution through every
 layer (CROWN: Zhang, Weng, Chen, Hsieh, Daniel, "Efficient Neural Network Robustness Certification with General
-Activation Functions", NeurIPS 2018), intersected with interval bounds. All twins share the first layer but for an offset.
+Activation Functions", NeurIPS 2018), intersected with interval bounds. All twins share the first layer but for an
+offset.
 
 Neurons that are always on or always off in a box stay so in every part of it: their state is handed down, and only
 the others are bounded again.
@@ -28,14 +29,14 @@ OPEN, STEADY, FLIPPING = 0, 1, 2
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
 #: Rounding may lift a counted sum by so much of the range of sums: one attribute's part is a product, a quotient and a
-#: product again (three roundings of at most 2**-53 of that part), and the parts are fewer than the roundings allowed here.
+#: product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
 SUM_ROUNDING = 64 * 2.0**-53
 #: Shares are sums of products of shares: of each, so much is given away, which is more than 2**-53 times the number of
 #: roundings for 2,048 steps and 200 attributes.
 SHARE_ROUNDING = 1e-10
 #: Boxes of so few people are not bounded: everybody in them is asked.
 FEW = 32
-#: How much the slopes of the bounds count beside the looseness of unsettled neurons when an attribute is chosen to split.
+#: How much the slopes of the bounds count beside the looseness of unsettled neurons when an attribute is chosen.
 SLOPES = 0.3
 
 
@@ -75,9 +76,9 @@ class Layers(NamedTuple):
 
 
 @compiled
-def _lower(
-    layers: Any, depth: int, row: Any, spare: Any, constant: float, low: Any, high: Any, centre: Any, first: Any, last: Any, masks: Any,
-    slopes: Any, front: Any, blur: Any,
+def _lower(  # noqa: PLR0912 - one pass through the layers
+    layers: Any, depth: int, row: Any, spare: Any, constant: float, low: Any, high: Any, centre: Any, first: Any,
+    last: Any, masks: Any, slopes: Any, front: Any, blur: Any,
 ) -> Any:  # fmt: skip
     """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person.
 
@@ -96,18 +97,18 @@ def _lower(
         for k in range(width):
             factor = here[k]
             if level == 0 and blur.shape[0]:
-                l, u = low[begin + k], high[begin + k]
-                if l < 0.0 < u:
-                    blur[k] += abs(factor) * u * -l / (u - l) / (u - l)
+                floor, roof = low[begin + k], high[begin + k]
+                if floor < 0.0 < roof:
+                    blur[k] += abs(factor) * roof * -floor / (roof - floor) / (roof - floor)
             if factor == 0.0:
                 continue
-            l, u = low[begin + k], high[begin + k]
-            if u <= 0.0:
+            floor, roof = low[begin + k], high[begin + k]
+            if roof <= 0.0:
                 here[k] = 0.0
-            elif l < 0.0:
+            elif floor < 0.0:
                 if factor < 0.0:
-                    slope = u / (u - l)
-                    constant -= factor * slope * l
+                    slope = roof / (roof - floor)
+                    constant -= factor * slope * floor
                     here[k] = factor * slope
                 elif centre[begin + k] <= 0.0:
                     here[k] = 0.0
@@ -169,7 +170,7 @@ def _least(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> Any:
 
 
 @compiled
-def _bound_neurons(
+def _bound_neurons(  # noqa: PLR0912 - one pass through the layers
     layers: Any,
     first: Any,
     last: Any,
@@ -185,15 +186,15 @@ def _bound_neurons(
     """Bounds of every hidden neuron's pre-activation over a box and all twins, and the neurons' states."""
     widths = layers.widths
     for k in range(widths[0]):
-        l, u = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
+        floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
         for i in range(layers.numeric):
             s = layers.steps[k, i]
             if s >= 0.0:
-                l += s * first[i]
-                u += s * last[i]
+                floor += s * first[i]
+                roof += s * last[i]
             else:
-                l += s * last[i]
-                u += s * first[i]
+                floor += s * last[i]
+                roof += s * first[i]
         for a in range(masks.shape[0]):
             start, stop = layers.first_value[a], layers.first_value[a + 1]
             least, most = np.inf, -np.inf
@@ -201,9 +202,9 @@ def _bound_neurons(
                 if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
                     least = min(least, layers.steps[k, v])
                     most = max(most, layers.steps[k, v])
-            l += least
-            u += most
-        low[k], high[k] = l - layers.slacks[0], u + layers.slacks[0]
+            floor += least
+            roof += most
+        low[k], high[k] = floor - layers.slacks[0], roof + layers.slacks[0]
     none = np.empty(0)
     begin, start, offset = 0, 0, 0
     _settle(state, low, high, 0, widths[0])
@@ -229,8 +230,8 @@ def _bound_neurons(
                     for j in range(before):
                         rows[0, j] = sign * layers.down[base + j]
                     found, _ = _lower(
-                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], low, high, centre, first, last, masks,
-                        slopes, front, none,
+                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], low, high, centre,
+                        first, last, masks, slopes, front, none,
                     )  # fmt: skip
                     found += _least_twin(layers, front) - layers.slacks[level]
                     if sign > 0.0:
@@ -298,7 +299,9 @@ def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
 
 
 @compiled
-def _sums(layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any) -> Any:
+def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
+    layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
+) -> Any:
     """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
 
     Gives (smallest sum, length of a step, number of attributes that were rounded, how far rounding may move a sum);
@@ -391,7 +394,7 @@ def _at_least(
 
 
 @compiled
-def bound_boxes(
+def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     layers: Any,
     cut: float,
     firsts: Any,
@@ -546,8 +549,8 @@ def _count(first: Any, last: Any, mask: Any) -> Any:
 
 @compiled
 def _ask(
-    layers: Any, cut: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, margins: Any, box: int, status: Any,
-    steady: Any, flipping: Any,
+    layers: Any, cut: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, margins: Any, box: int,
+    status: Any, steady: Any, flipping: Any,
 ) -> None:  # fmt: skip
     """Ask every twin of everybody in a small box. ``margins`` gets those of the last person."""
     numeric, m = layers.numeric, layers.twins.shape[0]

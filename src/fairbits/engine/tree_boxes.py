@@ -95,7 +95,10 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
     node_owner[inner] = owner[ensemble.feature[inner]]
     attribute, start = np.where(ensemble.feature >= 0, -2, -1).astype(np.int64), np.zeros(nodes, np.int64)
     twin_left = np.zeros((nodes, twins.m), np.bool_)
-    columns, codes, counts, lefts = [], [], [], [np.empty(0, np.int64)]
+    columns: list[int] = []
+    codes: list[Doubles] = []
+    counts: list[Integers] = []
+    lefts = [np.empty(0, np.int64)]
     factor, used = 1, 0
     protected = {int(column): place for place, column in enumerate(twins.columns)}
     for column in range(len(schema)):
@@ -163,7 +166,9 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 
 
 @compiled
-def bound_sums(trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, places: Any, cuts: Any) -> None:
+def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
+    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, places: Any, cuts: Any
+) -> None:
     """Bound the ensemble's sum for every twin over some boxes, and say where to split them.
 
     Parameters
@@ -171,7 +176,7 @@ def bound_sums(trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, place
     trees : TreeArrays.
     firsts, lasts : (boxes, attributes) ranges of bins.
     lows, highs : (boxes, m) get the bounds.
-    places, cuts : (boxes,) get the attribute to split and the last bin of its left part; -1 where every split is settled.
+    places, cuts : (boxes,) get the attribute to split and the last bin of its left part; -1 where all is settled.
     """
     m = lows.shape[1]
     attributes = firsts.shape[1]
