@@ -57,6 +57,7 @@ def prove_cells(
     seconds: float,
     stop: Callable[[], bool] = lambda: False,
     max_boxes: int | None = None,
+    known: int = 1,
 ) -> CellVolumes:
     """Split the domain until all is settled, the budget ends, or somebody says stop.
 
@@ -76,24 +77,26 @@ def prove_cells(
         Asked between batches.
     max_boxes
         Ends the work after so many boxes too.
+    known
+        A k that somebody of the domain is known to have.
 
     Returns
     -------
     CellVolumes
         Counts that add up to everybody, and bounds of the largest k.
     """
-    return _Cells(boxes, evaluator, about, k).run(time.perf_counter() + seconds, stop, max_boxes or 2**62)
+    return _Cells(boxes, evaluator, about, k, known).run(time.perf_counter() + seconds, stop, max_boxes or 2**62)
 
 
 class _Cells:
     """One proof in progress."""
 
-    def __init__(self, boxes: TreeBoxes, evaluator: Evaluator, about: str, k: int | None):
+    def __init__(self, boxes: TreeBoxes, evaluator: Evaluator, about: str, k: int | None, known: int):
         self.boxes, self.evaluator, self.about, self.k = boxes, evaluator, about, k
         self.kind: Any = np.int64 if boxes.people < WHOLE else object
         self.sums = [np.concatenate([[0], np.cumsum(counts)]) for counts in boxes.counts]
         self.certified = self.falsified = self.asked = 0
-        self.k_low, self.k_settled = 1, 1
+        self.k_low, self.k_settled = known, known
         width = len(boxes.columns)
         self.first, self.last = np.empty((0, width), np.int32), np.empty((0, width), np.int32)
         self.place, self.cut = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -129,16 +132,18 @@ class _Cells:
     def _add(self, first: Any, last: Any) -> None:
         n = len(first)
         lows, highs = np.empty((n, self.boxes.m)), np.empty((n, self.boxes.m))
-        place, cut = np.empty(n, np.int64), np.empty(n, np.int64)
+        place, cut, spans = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
         def piece(start: int) -> None:
             part = slice(start, start + PIECE)
-            bound_sums(self.boxes.arrays, first[part], last[part], lows[part], highs[part], place[part], cut[part])
+            bound_sums(
+                self.boxes.arrays, first[part], last[part], lows[part], highs[part], spans[part], place[part], cut[part]
+            )
 
         share(piece, range(0, n, PIECE), self.evaluator.threads)
         self.asked += n
         people = self._count(first, last)
-        held, broken, fewest, most = self._verdicts(lows, highs)
+        held, broken, fewest, most = self._verdicts(lows, highs, spans)
         alike = np.flatnonzero(place < 0)
         if len(alike):
             found = self._ask(first[alike])
@@ -167,14 +172,22 @@ class _Cells:
                 for name in ("first", "last", "place", "cut", "people", "most", "priority"):
                     setattr(self, name, getattr(self, name)[keep])
 
-    def _verdicts(self, lows: Any, highs: Any) -> tuple[Any, ...]:
+    def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
         boxes, evaluator = self.boxes, self.evaluator
         low, high = (apply_link(sums, boxes.link, boxes.slope) for sums in (lows, highs))  # type: ignore[arg-type]
         if boxes.complement:
             low, high = 1 - high, 1 - low
         rounding = ROUNDING * np.maximum(1.0, np.abs(high).max(initial=0.0))
+        spans = None
+        if boxes.link == "identity":
+            spans = sums + 2 * rounding
+        elif boxes.link == "logistic":
+            # A sigmoid is steepest where its argument is nearest to 0.
+            nearest = np.clip(0.0, lows.min(axis=1), highs.max(axis=1))
+            steepest = apply_link(nearest, "logistic", boxes.slope)
+            spans = sums * abs(boxes.slope) * steepest * (1 - steepest) + 2 * rounding
         low, high = low - rounding, high + rounding
-        fewest, most = class_bounds(low, high, evaluator.epsilon)
+        fewest, most = class_bounds(low, high, evaluator.epsilon, spans=spans)
         if self.about == "flips":
             cut = evaluator.threshold
             up, down = low >= cut, high < cut

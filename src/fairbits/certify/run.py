@@ -347,7 +347,10 @@ class _Ladder:
         begin = time.perf_counter()
         k = self.options.k
         about = "largest" if k is None else "k"
-        found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop)
+        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not.
+        countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
+        known = max([one.largest or 1 for one in self.found], default=1) if countable else 1
+        found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
         if k is None:
             if found.k_high > found.k_low:
                 self.notes.append(

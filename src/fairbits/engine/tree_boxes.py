@@ -167,7 +167,7 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 
 @compiled
 def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
-    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, places: Any, cuts: Any
+    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, spans: Any, places: Any, cuts: Any
 ) -> None:
     """Bound the ensemble's sum for every twin over some boxes, and say where to split them.
 
@@ -176,6 +176,8 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
     trees : TreeArrays.
     firsts, lasts : (boxes, attributes) ranges of bins.
     lows, highs : (boxes, m) get the bounds.
+    spans : (boxes,) gets the most by which the sums of two twins of one person can differ: trees that look at no
+        protected attribute add the same to both.
     places, cuts : (boxes,) get the attribute to split and the last bin of its left part; -1 where all is settled.
     """
     m = lows.shape[1]
@@ -184,6 +186,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
     weight = np.empty(attributes)
     chosen = np.empty(attributes, np.int64)
     heaviest = np.empty(attributes)
+    own_low, own_high = np.empty(m), np.empty(m)
     for box in range(firsts.shape[0]):
         first, last = firsts[box], lasts[box]
         for a in range(attributes):
@@ -191,6 +194,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
         for z in range(m):
             lows[box, z] = trees.base
             highs[box, z] = trees.base
+            own_low[z] = own_high[z] = 0.0
         for t in range(trees.roots.shape[0]):
             for z in range(m):
                 low, high, spot = _walk(trees, trees.roots[t], z, first, last, stack)
@@ -201,6 +205,8 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
                 else:
                     lows[box, z] += low
                     highs[box, z] += high
+                    own_low[z] += low
+                    own_high[z] += high
                 if spot >= 0:  # the first split that the box leaves open
                     a = trees.attribute[spot]
                     weight[a] += high - low
@@ -208,6 +214,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
                         heaviest[a], chosen[a] = high - low, spot
                 if trees.shared[t]:
                     break
+        spans[box] = own_high.max() - own_low.min()
         best, places[box], cuts[box] = -1.0, -1, -1
         for a in range(attributes):
             if chosen[a] >= 0 and weight[a] > best:
