@@ -153,6 +153,10 @@ class _Ladder:
         if self.evaluator.blind:
             self._blind(size)
             return self._done()
+        if self.evaluator.native:
+            begin = time.perf_counter()
+            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
+            self.end += time.perf_counter() - begin
         if self._varies():
             self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
             self._sampled(self.left)
