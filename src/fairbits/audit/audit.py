@@ -19,6 +19,7 @@ from fairbits.models import ModelOptions, read_model
 if TYPE_CHECKING:
     from fairbits.audit.auditing import Audited
     from fairbits.audit.run import AuditRun
+    from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
@@ -215,6 +216,42 @@ class Audit:
         """Repair the network by what a run found. ``options`` are those of :meth:`AuditRun.repair`."""
         return self.open(run.folder).repair(**options)
 
+    def certify(
+        self,
+        *,
+        budget: float | str = "30s",
+        changes: int = 1,
+        k: int | None = None,
+        seed: int = 0,
+        epsilon: float | None = None,
+        threads: int | None = None,
+    ) -> Certificate:
+        """What can be said about everybody: exact, proved over sets of people, or statistical.
+
+        Parameters
+        ----------
+        budget
+            About how long in all, as "30s" or in seconds.
+        changes
+            How far from real rows the statement about near people goes.
+        k
+            Prove at most so many classes; None asks for the largest k, where it can be found.
+        seed
+            Of the sample.
+        epsilon, threads
+            As for :meth:`measure`.
+
+        Returns
+        -------
+        Certificate
+            ``statements`` from the strongest to the weakest, and ``notes`` on what could not be proved.
+        """
+        from fairbits.certify import CertifyOptions, certify_subject
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        return certify_subject(self.subject, CertifyOptions(seconds, changes, k, seed, epsilon, threads))
+
     def report(self, run: Run, **options: Any) -> Path:
         """Write the report of a run. ``options`` are those of :meth:`AuditRun.report`."""
         return self.open(run.folder).report(**options)
@@ -236,10 +273,10 @@ class Audit:
         within: int | None = None,
         min_plausibility: float | None = None,
     ) -> Audited:
-        """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
+        """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
-        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on with its
-        own settings, and stages that read the cases that are there now are not done again. ``within`` and
+        ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
+        with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """

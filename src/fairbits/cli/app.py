@@ -11,6 +11,7 @@ import typer
 
 from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
+from fairbits.cli.certify import certify
 from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
@@ -36,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper, fleet):
+for command in (audit, init, measure, search, cases, debug, repair, certify, report, explore, compare, paper, fleet):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.add_typer(guard_app, name="guard")

@@ -224,6 +224,17 @@ class Attribute:
             )
         return self.low + self.stride * np.arange(self.count, dtype=np.float64)
 
+    def domain_values(self) -> Codes:
+        """Every code that people can have: all whole numbers of an integer whatever its step, the steps of a real."""
+        if self.allowed or self.kind == "real" or self.stride == 1:
+            return self.values()
+        if self.upper - self.low >= _MAX_VALUES:
+            raise SchemaError(
+                f"attribute {self.name!r} has {self.upper - self.low + 1:,.0f} values from {self.low:g} to "
+                f"{self.upper:g}, too many to list; give it ranges."
+            )
+        return np.arange(self.low, self.upper + 1.0)
+
     @property
     def count(self) -> int:
         """How many values there are, without listing them."""

@@ -26,6 +26,8 @@ def render_markdown(data: ReportData) -> str:
         parts += [_network(data.debugged, decides=not data.about.regression), _origin(data.debugged)]
     if data.repaired is not None:
         parts.append(_repairs(data.repaired))
+    if data.certified:
+        parts.append(_certified(data))
     parts.append(_again(data))
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 
@@ -236,6 +238,13 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)
+
+
+def _certified(data: ReportData) -> Iterator[str]:
+    yield "## What is certain"
+    yield ""
+    rows = ([text(one.model), one.kind, text(one.population, 200), text(one.sentence(), 300)] for one in data.certified)
+    yield from _table(["model", "kind", "population", "statement"], rows)
 
 
 def _again(data: ReportData) -> Iterator[str]:
