@@ -7,13 +7,14 @@ import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks import black_box, command_line, engine, explore, report, search, search_kernels
+from benchmarks import black_box, command_line, engine, explore, report, search, search_kernels, trees
 
 PARTS = {
     "The command line": command_line.main,
     "The engine": engine.main,
     "The search": search.main,
     "Foreign models": black_box.main,
+    "Trees": trees.main,
     "Duplicates and nearest rows": search_kernels.main,
     "The report": report.main,
     "The explorer": explore.main,

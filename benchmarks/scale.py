@@ -22,7 +22,9 @@ from fairbits.measure import Evaluator
 from fairbits.scale import Hands, Job, Signals, carry_out, open_executor
 from fairbits.scale.searching import search
 from fairbits.search import Budget, Settings
-from fairbits.store import Run
+from fairbits.search.seen import keys_of
+from fairbits.store import Run, RunWriter, TaskWriter, doubles
+from fairbits.store.records import Layout
 
 EVALUATIONS, SHARDS = 2_000_000, 16
 CASES = (40_000, 120_000, 400_000, 1_200_000, 4_000_000)
@@ -63,15 +65,65 @@ def _size(run: Run) -> int:
 
 
 def _read(run: Run) -> tuple[float, float]:
-    """Seconds of one question over all cases, with doubles left out and without looking for them."""
+    """Seconds of one question over all cases when doubles have to be found first, and when the search has done so."""
     times = []
-    for distinct in (True, False):
+    kept = run.folder / "cases" / doubles.NAME
+    for known in (True, False):
+        if not known:
+            kept.unlink(missing_ok=True)
         opened = Run.open(run.folder)
-        opened.sharded = opened.sharded and distinct
         begin = time.perf_counter()
         opened.figures()
         times.append(time.perf_counter() - begin)
-    return times[0], times[1]
+    return times[1], times[0]
+
+
+def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
+    """Opening a run of many tasks: doubles found by one reader and by two, and when they are known already."""
+    schema = Schema(
+        (
+            Attribute(name="group", kind="integer", high=5, protected=True),
+            *(Attribute(name=f"a{i}", kind="integer", high=20) for i in range(12)),
+        )
+    )
+    manifest = {"subject": "made", "strategy": "none", "seed": 0, "budget": {}, "shards": tasks, "buckets": 16}
+    each = cases // tasks
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        writer = RunWriter.create(folder, manifest, schema)
+        columns = np.arange(1, 13)
+        zero = dict.fromkeys(("k", "low_twin", "high_twin", "favourable", "twins", "seed_row", "changed"), 1)
+        zero |= dict.fromkeys(("q_1", "low", "high", "plausibility", "l1", "seconds"), 0.5) | {"flips": False}
+        before = np.zeros((0, 13))
+        for number in range(tasks):
+            rng = np.random.default_rng(number)
+            people = np.zeros((each, 13))
+            people[:, 1:] = rng.integers(0, 21, (each, 12))
+            # A fifth of the people of every task are those of the task before.
+            shared = before[-(each // 5) :]
+            people[: len(shared)] = shared
+            before = people
+            with TaskWriter(folder, Layout(schema), number, offset=number * each, buckets=16) as task:
+                for start in range(0, each, 20_000):
+                    some = people[start : start + 20_000]
+                    figures = {**zero, "evaluation": start + np.arange(len(some))}
+                    task.append(some, figures, "made", keys=keys_of(some, columns))
+        writer.finish("finished", {})
+        run = Run.open(folder)
+        print(f"\n| {cases:,} cases of {tasks} tasks | seconds | µs a case |\n| --- | --: | --: |")
+        for count in (1, 2):
+            begin = time.perf_counter()
+            found = doubles.find_doubles(run.parts_found, run.layout, buckets=16, readers=count)
+            took = time.perf_counter() - begin
+            print(
+                f"| doubles found by {count} reader{'s' if count > 1 else ''} | {took:.2f} | {1e6 * took / cases:.2f} |"
+            )
+        doubles.keep_doubles(folder, run.parts_found, found)
+        begin = time.perf_counter()
+        opened = Run.open(folder)
+        known = len(opened)
+        took = time.perf_counter() - begin
+        print(f"| opened, doubles known ({cases - known:,}) | {took:.2f} | {1e6 * took / cases:.2f} |")
 
 
 def workers() -> None:
@@ -242,10 +294,16 @@ def main() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("workers", "growth", "simulation"))
+    parser.add_argument("part", nargs="?", choices=("workers", "growth", "simulation", "readers"))
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--cases", type=int, default=10_000_000)
     chosen = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    parts = {"workers": workers, "growth": lambda: growth(chosen.plot), "simulation": simulation}
+    parts = {
+        "workers": workers,
+        "growth": lambda: growth(chosen.plot),
+        "simulation": simulation,
+        "readers": lambda: readers(chosen.cases),
+    }
     for part in [chosen.part] if chosen.part else list(parts):
         parts[part]()

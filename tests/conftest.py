@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -89,6 +90,13 @@ def random_network(
     weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in itertools.pairwise(widths)]
     biases = [rng.normal(0, 0.3, b) for b in widths[1:]]
     return Network.build(weights, biases, activation=Activation(activation, 0.3), head=head, favourable=favourable)  # type: ignore[arg-type]
+
+
+def with_inputs_scaled(network: Network, rows: object, factor: float) -> Network:
+    """The network with some inputs' first weights multiplied: for columns of large numbers."""
+    first = np.array(network.weights[0])
+    first[rows] *= factor
+    return replace(network, weights=(first, *network.weights[1:]))
 
 
 def random_people(rng: np.random.Generator, schema: Schema, n: int) -> np.ndarray:

@@ -42,7 +42,7 @@ def test_a_run_from_a_file_is_opened_by_its_folder_alone(tmp_path: Path) -> None
     audit = Audit.of(write_subject(tmp_path / "subject"))
     audit.search(budget=Budget(evaluations=300), strategy="random", out=tmp_path / "run", threads=1)
     run = fairbits.open_run(tmp_path / "run")
-    assert run.subject.fingerprint() == audit.subject.fingerprint()
+    assert run.subject.identity == audit.subject.identity
     result = run.repair(retrain=False, attack_budget=None, threads=1)
     assert result.attack_before is None
     assert result.subject_file is not None

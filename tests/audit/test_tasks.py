@@ -16,7 +16,7 @@ from fairbits.models import Do, Network
 from fairbits.repair import retraining as retraining_module
 from fairbits.repair.groups import group_figures
 from fairbits.repair.retraining import majority_labels
-from tests.conftest import random_network
+from tests.conftest import random_network, with_inputs_scaled
 
 ATTRIBUTES = (
     Attribute(
@@ -45,7 +45,7 @@ def task(name: str, *, rules: tuple[str, ...] = RULES, rows: int = 300) -> Subje
     schema = Schema(ATTRIBUTES, rules=rules, **said)  # type: ignore[arg-type]
     encoding = Encoding.one_hot(schema)
     network = random_network(rng, [encoding.width, 7, 5, outputs], head="linear" if outputs == 1 else None)
-    network.weights[0][[0, -1]] *= 0.03  # years and hours are large numbers
+    network = with_inputs_scaled(network, [0, -1], 0.03)  # years and hours are large numbers
     highs = (77, 3, 1, 99)
     codes = np.column_stack([rng.integers(18 if i == 0 else 0, high + 1, rows) for i, high in enumerate(highs)])
     codes = codes.astype(np.float64)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fairbits.audit.auditing import Shares
+from fairbits import Budget, load_subject
+from fairbits.audit.auditing import Shares, Wishes, audit_subject, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
+from fairbits.search import Settings, search_subject
+from fairbits.store import Run
 
 QUICK = ["--budget", "2s", "--threads", "1"]
 
@@ -39,6 +44,49 @@ def test_a_second_audit_does_nothing_twice(run: Path) -> None:
     assert {name: (run / name).stat().st_mtime_ns for name in before} == before
     assert len(shown.splitlines()) <= 25
     assert shown.rstrip().replace("\n", "").endswith("report.html")
+
+
+def test_what_a_stage_read_is_told_by_content_and_not_by_the_time_of_files(run: Path) -> None:
+    opened = Run.open(run)
+    assert all(is_current(opened, name) for name in ("debug.json", "repair.json"))
+    (run / "run.json").touch()  # newer than all stages, and yet nothing has changed
+    assert is_current(Run.open(run), "debug.json")
+    document = json.loads((run / "debug.json").read_text())
+    other = run / "other.json"
+    other.write_text(json.dumps(document | {"content": "duckdb-0:0"}))  # newest of all, but of other cases
+    assert not is_current(opened, "other.json")
+    other.unlink()
+
+
+def test_a_run_of_ordinary_people_goes_on_in_an_audit(tmp_path: Path) -> None:
+    settings = Settings(Budget(evaluations=400), "random", min_plausibility=20.0, within=2, threads=1)
+    search_subject(load_subject("german"), settings, tmp_path / "run")
+    wishes = Wishes(15.0, threads=1, skip=frozenset({"debug", "repair"}))
+    found = audit_subject(load_subject("german"), wishes, tmp_path / "run", resume=True)
+    assert (found.run.manifest["min_plausibility"], found.run.manifest["within"]) == (20.0, 2)
+    with pytest.raises(FairbitsError, match=r"made with min_plausibility 20\.0, but 30\.0 was asked for"):
+        CliRunner().invoke(
+            app, ["audit", "--resume", str(tmp_path / "run"), "--min-plausibility", "30"], catch_exceptions=False
+        )
+
+
+def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debugging that takes for ever ends when its time is over, and the audit goes on."""
+    monkeypatch.setattr("fairbits.debug.study.layer_distances", lambda *_, **__: time.sleep(30))
+    said: list[tuple[str, str, str]] = []
+    assert Shares.of(15.0).debug_by < Shares.of(15.0).repair_by < 1.3 * 15.0
+    auditing = replace(Shares.of(2.0), debug_by=0.0)
+    monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
+    wishes = Wishes(2.0, threads=1, skip=frozenset({"repair"}))
+    found = audit_subject(load_subject("german"), wishes, tmp_path / "run", tell=lambda *words: said.append(words))
+    assert "did not fit into the budget of 2 s" in found.faults["debug"]
+    assert "fairbits debug" in found.faults["debug"]
+    assert said[0][:2] == ("plan", "plan")
+    assert "search 0.7 s" in said[0][2]
+    assert "repair" not in said[0][2]
+    assert found.page.is_file()
 
 
 def test_report_writes_where_it_is_told(run: Path, tmp_path: Path) -> None:
@@ -76,7 +124,7 @@ def test_wrong_use_gets_a_sentence(
 
 
 def test_other_settings_do_not_go_on(run: Path) -> None:
-    with pytest.raises(FairbitsError, match="--seed is 5, but the run was made with 0"):
+    with pytest.raises(FairbitsError, match="made with seed 0, but 5 was asked for"):
         CliRunner().invoke(app, ["audit", "--resume", str(run), "--seed", "5"], catch_exceptions=False)
 
 

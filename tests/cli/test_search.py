@@ -81,6 +81,14 @@ def test_what_the_terminal_shows(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_a_smaller_budget_adds_nothing_and_says_so(tmp_path: Path) -> None:
+    fairbits("search", "heart", "--evaluations", 600, "--out", tmp_path / "run", "--threads", 1)
+    done = fairbits("search", "--resume", tmp_path / "run", "--evaluations", 200, "--threads", 1)
+    assert done.returncode == 0, done.stderr
+    assert "the run had used 600 evaluations before it went on" in " ".join(done.stdout.split())
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["evaluations"] == 600
+
+
 def test_resume_needs_nothing_but_the_folder(run: Path) -> None:
     done = fairbits("search", "--resume", run, "--evaluations", 9000, "--json")
     assert done.returncode == 0, done.stderr
@@ -146,9 +154,11 @@ def test_only_real_rows_and_everybody_near(tmp_path: Path) -> None:
     assert data["k_max_on_data"] == near["k_max_on_data"] <= near["k_max_within_1"]
 
 
-def test_ctrl_c_ends_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("extra", [[], ["--json"]], ids=["text", "json"])
+def test_ctrl_c_ends_cleanly(extra: list[str], tmp_path: Path) -> None:
+    words = ["search", "heart", "--budget", "5m", "--out", str(tmp_path / "run"), *extra]
     child = subprocess.Popen(
-        [sys.executable, "-m", "fairbits", "search", "heart", "--budget", "5m", "--out", str(tmp_path / "run")],
+        [sys.executable, "-m", "fairbits", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -160,6 +170,9 @@ def test_ctrl_c_ends_cleanly(tmp_path: Path) -> None:
     child.send_signal(signal.SIGINT)
     shown, said = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert "Ended early; go on with: fairbits search --resume" in shown
+    if extra:
+        assert json.loads(shown)["status"] == "interrupted"
+    else:
+        assert "Ended early; go on with: fairbits search --resume" in shown
     assert "Traceback" not in said
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "interrupted"

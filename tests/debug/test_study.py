@@ -18,7 +18,7 @@ from fairbits.debug.sampling import sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Estimate
 from fairbits.store import Run
-from tests.conftest import random_network
+from tests.conftest import random_network, with_inputs_scaled
 from tests.debug.conftest import Maker
 
 
@@ -105,9 +105,8 @@ def test_no_labels(make_run: Maker, carrier: Network) -> None:
 def test_a_subject_that_changed(run: Run) -> None:
     path = Path(run.manifest["source"]).parent / "model.npz"
     network = load_subject(run.manifest["source"]).model
-    network.weights[0][0, 0] += 1  # type: ignore[attr-defined]
-    network.save(path)  # type: ignore[attr-defined]
-    with pytest.raises(OptionError, match="'wired' has changed since the run in"):
+    with_inputs_scaled(network, 0, 2.0).save(path)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="made with another model: the model's weights differ and file differs"):
         debug_run(run)
     assert not (run.folder / "debug.json").exists()
 
@@ -132,7 +131,7 @@ class BlackBox:
 def test_a_black_box(run: Run, rng: np.random.Generator) -> None:
     stored = load_subject(run.manifest["source"])
     subject = make_subject("wired", BlackBox(stored.model), stored.schema, stored.table, encoding=stored.encoding)  # type: ignore[arg-type]
-    run.manifest["fingerprint"] = subject.fingerprint()
+    run.manifest["identity"] = subject.identity.document()
     with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with --no-layers"):
         debug_run(run, subject=subject)
     result = debug_run(run, subject=subject, inside=False, threads=1)

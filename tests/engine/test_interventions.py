@@ -9,7 +9,7 @@ from fairbits import Encoding, Schema, Twins
 from fairbits.engine import accuracies, evaluate, masked, plan_of, scores, study
 from fairbits.errors import ModelError, OptionError, TableError
 from fairbits.models import Do, Network
-from tests.conftest import random_network, random_people
+from tests.conftest import random_network, random_people, with_inputs_scaled
 
 EPSILON = 0.025
 
@@ -24,7 +24,7 @@ def values_of(network: Network, layer: int, inputs: np.ndarray) -> list[Do]:
 def calm_network(rng: np.random.Generator, encoding: Encoding, widths: list[int], **options) -> Network:
     """Random, with weights on the hours (0 to 99) that leave the scores away from 0 and 1."""
     network = random_network(rng, [encoding.width, *widths], **options)
-    network.weights[0][-1] /= 50
+    network = with_inputs_scaled(network, -1, 1 / 50)
     return network
 
 

@@ -125,7 +125,7 @@ def test_round_trip_in_the_format_it_came_in(name: str, change: bool, zoo, tmp_p
         network = network.with_interventions([Do(0, 2, float(held))])
     path = tmp_path / f"back{Path(specimen.original).suffix}"
     save_as_original(network, specimen.original, path, options=specimen.options)
-    options = {"trust_pickle": specimen.options.trust_pickle, "factory": specimen.options.factory}
+    options = {"trust_pickle": specimen.options.trust_pickle, "trust_code": True, "factory": specimen.options.factory}
     back = load_model(path, schema=specimen.schema, **options)
     assert back.widths == network.widths
     inputs = specimen.encoding.encode(codes)

@@ -206,12 +206,19 @@ def test_an_exported_program_with_pickled_parts_is_refused(tmp_path: Path) -> No
 
 def test_skops_lists_what_it_does_not_trust(tmp_path: Path) -> None:
     skops = pytest.importorskip("skops.io", reason="the sklearn extra is not installed")
+    import os
+    from functools import partial
+
     from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
 
     _, codes, target = table(60)
     forest = fit(RandomForestClassifier(2, random_state=0), codes, target)
+    # A partial is let in, but no function with it.
+    skops.dump(make_pipeline(FunctionTransformer(partial(os.getenv, "HOME")), forest), tmp_path / "partial.skops")
+    with pytest.raises(ModelError, match=r"not known to be safe: os.getenv; .*--trust-pickle"):
+        load_model(tmp_path / "partial.skops", schema=SCHEMA)
     skops.dump(forest, tmp_path / "forest.skops")
-    with pytest.raises(ModelError, match=r"not known to be safe: sklearn.tree._tree.Tree; .*--trust-pickle"):
-        load_model(tmp_path / "forest.skops", schema=SCHEMA)
-    model = load_model(tmp_path / "forest.skops", schema=SCHEMA, trust_pickle=True)
+    model = load_model(tmp_path / "forest.skops", schema=SCHEMA)  # trees are data
     np.testing.assert_allclose(model.scores(codes), forest.predict_proba(codes)[:, 1], atol=1e-6)

@@ -54,7 +54,7 @@ CODES = random_people(np.random.default_rng(3), BINARY, 500)
 WISH = 0.8 * CODES[:, 2] + 0.02 * CODES[:, 4] + (CODES[:, 3] == 1) + 0.4 * CODES[:, 0] + (CODES[:, 1] == 1)
 WISH = WISH + np.random.default_rng(4).normal(size=500)
 TARGETS = {
-    "two": (WISH > np.median(WISH)).astype(int),
+    "two": (np.median(WISH) < WISH).astype(int),
     "three": np.digitize(WISH, np.quantile(WISH, [0.3, 0.6])),
     "value": WISH - WISH.min() + 0.1,
 }
@@ -413,7 +413,7 @@ def test_columns_that_are_called_otherwise(files: dict[str, Path]) -> None:
     attributes = tuple(
         a if a.name != "income" else Attribute(name="incomes", kind="real", low=-1.5, high=4.0) for a in ATTRIBUTES
     )
-    refused(files["lightgbm"], "did you mean 'incomes'", Schema(attributes, target="hired", classes=("0", "1")))
+    refused(files["lightgbm"], "Did you mean 'incomes'", Schema(attributes, target="hired", classes=("0", "1")))
     fewer = tuple(a for a in ATTRIBUTES if a.name != "income")
     refused(files["xgboost"], "trained on the column 'income'", Schema(fewer, target="hired", classes=("0", "1")))
 

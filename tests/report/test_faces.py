@@ -64,7 +64,7 @@ def test_the_same_figures_on_every_face(data: ReportData, page: str) -> None:
     assert rate is not None
     for face in (page, document):
         assert f"{100 * rate.value:.1f} %" in face
-        assert data.remaking.fingerprint in face
+        assert data.remaking.identity in face
         assert "10.1109/ICSE48619.2023.00136" in face
     assert summary["measure"]["flip_rate"] == rate.value
 

@@ -92,7 +92,7 @@ def test_a_killed_coordinator_is_resumed_and_takes_its_workers_along(alone: Run,
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen([sys.executable, str(script), str(folder)], env={**os.environ, "PYTHONPATH": paths})
-    while child.poll() is None and not list(folder.glob("shards/*.json")):
+    while child.poll() is None and not list(folder.glob("tasks/*.json")):
         time.sleep(0.002)
     child.kill()
     child.wait()
@@ -106,7 +106,7 @@ def test_a_killed_coordinator_is_resumed_and_takes_its_workers_along(alone: Run,
 
 def test_a_damaged_part_is_made_again(alone: Run, tmp_path) -> None:
     planted_search(tmp_path / "run", Hands(1))
-    first, second = sorted((tmp_path / "run" / FOLDER).glob("shard-*"))[:2]
+    first, second = sorted((tmp_path / "run" / FOLDER).glob("part-*"))[:2]
     first.write_bytes(first.read_bytes()[:-100])
     second.unlink()
     broken = Run.open(tmp_path / "run")
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_what_was_safe_and_goes_on_when_there_is_room(alone: 
     filler = small_disk / "filler"
 
     def fill(*_: object) -> None:
-        if list(folder.glob("shards/000002.json")) and not filler.exists():
+        if list(folder.glob("tasks/000002-*.json")) and not filler.exists():
             with filler.open("ab", buffering=0) as file:
                 while shutil.disk_usage(small_disk).free:
                     file.write(b"x" * 4096)

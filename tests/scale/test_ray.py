@@ -50,7 +50,7 @@ def test_a_node_dies_while_it_works(cluster, alone: Run, tmp_path) -> None:
     nodes = [node]
 
     def kill(*_: object) -> None:
-        if nodes and list(folder.glob("shards/*.json")):
+        if nodes and list(folder.glob("tasks/*.json")):
             cluster.remove_node(nodes.pop(), allow_graceful=False)
 
     run = planted_search(folder, Hands(2, ray=cluster.address), watch=kill)

@@ -12,9 +12,8 @@ from fairbits import Network
 from fairbits.debug.sampling import sample_cases
 from fairbits.errors import ModelError, OptionError
 from fairbits.scale import Hands
-from fairbits.scale.planning import Plan
 from fairbits.scale.searching import search
-from fairbits.search import Budget, Settings, search_subject
+from fairbits.search import Budget, Plan, Settings, search_subject
 from fairbits.store import Run
 from tests.search.planted import planted_subject
 
@@ -72,7 +71,8 @@ def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatc
 def test_a_search_that_the_clock_ends(tmp_path) -> None:
     run = planted_search(tmp_path / "run", Hands(1), shards=None, budget=Budget(seconds=0.3))
     assert run.status == "finished"
-    assert run.manifest["shards"] is None
+    assert run.manifest["shards"] == 1  # one worker has nobody to share the clock with
+    assert run.summary["ends"] == [run.summary["evaluations"]]
     assert run.summary["cases"] == len(run) > 0
     more = planted_search(tmp_path / "run", Hands(1), shards=None, budget=Budget(seconds=0.6), resume=True)
     assert more.summary["evaluations"] > run.summary["evaluations"]
@@ -89,16 +89,17 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
         rounds, name = None, "climb"
 
     def plan(shards: int | None = None, **budget: float) -> Plan:
-        return Plan.of(Budget(**budget), Endless(), fingerprint="f", seed=0, m=10, shards=shards)  # type: ignore[arg-type]
+        return Plan.of(Budget(**budget), Endless(), seed=0, m=10, tasks=shards)  # type: ignore[arg-type]
 
     assert [plan(evaluations=n).count for n in (1, 499_999, 500_000, 10**7, 10**8, 10**9)] == [1, 1, 2, 40, 100, 1000]
-    assert plan(seconds=5).count is None
+    assert plan(seconds=5).count == 1
+    assert Plan.of(Budget(seconds=5), Endless(), seed=0, m=10, shared=True).count is None  # type: ignore[arg-type]
     assert plan(queries=10_000_000).count == 4
     cut = plan(evaluations=1003, shards=4)
-    shares = [shard.budget.evaluations for shard in cut.shards()]
+    shares = [shard.budget.evaluations for shard in cut.tasks()]
     assert shares == [251, 251, 251, 250]
-    assert [shard.offset for shard in cut.shards()] == [0, 251, 502, 753]
-    rounds = [next(iter(shard.rounds())) for shard in cut.shards()]
+    assert [shard.offset for shard in cut.tasks()] == [0, 251, 502, 753]
+    rounds = [next(iter(shard.rounds())) for shard in cut.tasks()]
     assert rounds == [0, 1, 2, 3]
     with pytest.raises(OptionError, match="shards is 0"):
         plan(evaluations=5, shards=0)
@@ -109,9 +110,12 @@ def test_what_cannot_go_on_says_so(alone: Run, tmp_path) -> None:
         planted_search(alone.folder, Hands(1), budget=Budget(evaluations=20_000), resume=True, shards=None)
     with pytest.raises(OptionError, match="has 8 shards, not 3"):
         planted_search(alone.folder, Hands(1), resume=True, shards=3)
-    search_subject(planted_subject(), Settings(Budget(evaluations=100)), tmp_path / "plain")
-    with pytest.raises(OptionError, match="was not cut into shards"):
-        planted_search(tmp_path / "plain", Hands(2), budget=Budget(evaluations=100), resume=True, shards=None)
+    one = Settings(Budget(evaluations=100))
+    search_subject(planted_subject(), one, tmp_path / "plain")
+    more = planted_search(
+        tmp_path / "plain", Hands(2), options={}, budget=Budget(evaluations=150), resume=True, shards=None
+    )
+    assert more.summary["evaluations"] == 150  # one task is one task, whoever goes on with it
 
 
 class Stuck(Network):

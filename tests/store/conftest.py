@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,13 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Schema
-from fairbits.store import RunWriter
+from fairbits.store import RunWriter, TaskWriter
+from fairbits.store.records import Layout
 from tests.conftest import random_people
 
 MANIFEST = {
     "subject": "people",
-    "fingerprint": "0123456789abcdef",
+    "source": "0123456789abcdef",
     "strategy": "random",
     "options": {"batch": 4096, "within": None},
     "seed": 0,
@@ -23,6 +26,8 @@ MANIFEST = {
     "protected": ["age", "sex"],
     "budget": {"seconds": 60},
     "threads": 2,
+    "shards": 1,
+    "buckets": 1,
 }
 
 
@@ -48,16 +53,37 @@ def figures(rng: np.random.Generator, n: int, *, start: int = 0) -> dict[str, An
     }
 
 
+@contextmanager
+def writing(
+    folder: Path, schema: Schema, *, force: bool = False, resume: bool = False, **how: Any
+) -> Iterator[TaskWriter]:
+    """A run of one task that is open for writing, and finished when the block ends well."""
+    run = RunWriter.resume(folder, MANIFEST) if resume else RunWriter.create(folder, MANIFEST, schema, force=force)
+    try:
+        with TaskWriter(run.folder, Layout(schema), 0, before=run.records.get(0), **how) as task:
+            yield task
+            reached = task._reached
+            end = {"evaluations": reached[0], "seconds": reached[1], "tally": {}, "findings": {}}
+            run.records[0] = task.commit("share", **end)
+        run.finish("finished", {"cases": task.record.rows})
+    finally:
+        run.close()
+
+
 def write_run(folder: Path, schema: Schema, rng: np.random.Generator, *, parts: int = 3, rows: int = 100) -> np.ndarray:
     """A finished run of several parts; gives all codes."""
-    writer = RunWriter.create(folder, MANIFEST, schema)
     people = random_people(rng, schema, parts * rows)
-    for part in range(parts):
-        piece = people[part * rows : (part + 1) * rows]
-        writer.append(piece, figures(rng, rows, start=part * rows), "random")
-        writer.flush()
-    writer.finish("finished", {"cases": parts * rows})
+    with writing(folder, schema) as writer:
+        for part in range(parts):
+            piece = people[part * rows : (part + 1) * rows]
+            writer.append(piece, figures(rng, rows, start=part * rows), "random")
+            writer.flush()
     return people
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The parts of a run of one task, in order."""
+    return sorted((folder / "cases").glob("part-*"))
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -16,10 +17,11 @@ import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter
+from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store.files import read_json
+from fairbits.store.records import Layout
 from tests.conftest import random_people
-from tests.store.conftest import MANIFEST, figures, write_run
+from tests.store.conftest import MANIFEST, figures, parts_of, write_run, writing
 
 ROUNDS, BATCHES, ROWS = 60, 4, 25
 #: How often the writer dies; each time it has written at most 19 of the 240 batches more.
@@ -32,7 +34,7 @@ KILLS = 12
         ({"epsilon": 0.05}, "epsilon 0.025, but 0.05 was asked for"),
         ({"options": {"batch": 4096, "within": 2}}, "options.within nothing, but 2 was asked for"),
         ({"protected": ["sex"]}, "protected age, sex, but sex was asked for"),
-        ({"fingerprint": "ff", "seed": 7}, "fingerprint 0123456789abcdef, but ff was asked for; seed 0, but 7 was"),
+        ({"source": "ff", "seed": 7}, "source 0123456789abcdef, but ff was asked for; seed 0, but 7 was"),
         ({"extra": True}, "extra nothing, but True was asked for"),
     ],
 )
@@ -55,18 +57,36 @@ def test_the_budget_may_grow(tmp_path: Path, people_schema: Schema, rng) -> None
 
 def test_going_on_keeps_what_was_flushed(tmp_path: Path, people_schema: Schema, rng) -> None:
     people = write_run(tmp_path, people_schema, rng)
-    for leftover in ("run.json.tmp", "cases/part-000003.parquet.tmp"):
+    old = parts_of(tmp_path)
+    for leftover in ("run.json.tmp", f"cases/{old[0].name}.tmp"):
         (tmp_path / leftover).write_bytes(b"half")
-    writer = RunWriter.resume(tmp_path, MANIFEST)
-    assert (writer.cases, writer.last_checkpoint, writer.damaged) == (300, None, {})
-    stored = list(writer.stored_codes(rows=32))
-    assert max(map(len, stored)) <= 32
-    assert np.array_equal(np.concatenate(stored)[:, [1, 2, 4]], people[:, [1, 2, 4]])
-    assert not list(tmp_path.rglob("*.tmp"))
-    writer.append(random_people(rng, people_schema, 9), figures(rng, 9, start=300), "climb")
-    writer.finish("finished")
-    assert len(Run.open(tmp_path)) == 309
-    assert (tmp_path / "cases" / "part-000003.parquet").exists()
+    with writing(tmp_path, people_schema, resume=True) as writer:
+        assert writer.before is not None
+        assert (writer.cases, writer.before.state) == (300, None)
+        stored = list(writer.stored_codes(rows=32))
+        assert max(map(len, stored)) <= 32
+        assert np.array_equal(np.concatenate(stored)[:, [1, 2, 4]], people[:, [1, 2, 4]])
+        assert not list(tmp_path.rglob("*.tmp"))
+        writer.append(random_people(rng, people_schema, 9), figures(rng, 9, start=300), "climb")
+    run = Run.open(tmp_path)
+    assert len(run) == 309
+    assert set(old) < set(parts_of(tmp_path))
+    assert len(list((tmp_path / "tasks").iterdir())) == 1  # what the first attempt said is in the record of the second
+
+
+@pytest.mark.parametrize(("rows", "shown"), [([7], 7), ([7, 12], 12), ([12, 7], 12), ([20, 20, 20], 20)])
+def test_of_several_attempts_the_one_that_came_furthest_counts(
+    tmp_path: Path, people_schema: Schema, rng, rows: list[int], shown: int
+) -> None:
+    """Two workers at the same task, neither knowing of the other: nobody is seen twice."""
+    RunWriter.create(tmp_path, MANIFEST, people_schema).close()
+    people, found = random_people(rng, people_schema, 20), figures(rng, 20)
+    for n in rows:
+        with TaskWriter(tmp_path, Layout(people_schema), 0) as writer:
+            some = {name: value if np.ndim(value) == 0 else value[:n] for name, value in found.items()}
+            writer.append(people[:n], some, "climb")
+    run = Run.open(tmp_path)
+    assert len(run) == run.cases().num_rows == shown
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "."])
@@ -109,41 +129,48 @@ DAMAGE = {
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_part_is_named_and_the_rest_stays(tmp_path: Path, people_schema: Schema, rng, kind: str) -> None:
     write_run(tmp_path, people_schema, rng)
-    DAMAGE[kind](tmp_path / "cases" / "part-000001.parquet")
+    part = parts_of(tmp_path)[1]
+    DAMAGE[kind](part)
     run = Run.open(tmp_path)
-    assert list(run.damaged) == ["part-000001.parquet"]
-    assert "'part-000001.parquet' was skipped" in run.warnings()[0]
+    assert list(run.damaged) == [part.name]
+    assert f"{part.name!r} was skipped" in run.warnings()[0]
     assert len(run) == run.cases().num_rows == run.figures()["cases"] == sum(map(len, run.codes())) == 200
-    writer = RunWriter.resume(tmp_path, MANIFEST)
-    assert list(writer.damaged) == ["part-000001.parquet"]
-    writer.append(random_people(rng, people_schema, 4), figures(rng, 4, start=300), "climb")
-    writer.finish("finished")
-    names = {path.name for path in (tmp_path / "cases").iterdir()}
-    assert ("part-000001.parquet.damaged" in names) == (kind != "missing")
-    assert "part-000003.parquet" in names
-    assert len(Run.open(tmp_path)) == 204
-    assert len(Run.open(tmp_path).damaged) == 1
+    with writing(tmp_path, people_schema, resume=True) as writer:
+        assert writer.before is not None
+        # The task is begun again, but how far it was stays known: that time is not spent twice.
+        assert (writer.before.parts, writer.before.evaluations) == ((), 300)
+        writer.append(random_people(rng, people_schema, 4), figures(rng, 4, start=300), "climb")
+    aside = (tmp_path / "cases" / (part.name + ".damaged")).exists()
+    assert aside == (kind != "missing")
+    assert (len(Run.open(tmp_path)), Run.open(tmp_path).damaged) == (4, {})
 
 
 def test_damage_inside_a_part_is_found_by_its_checksum(tmp_path: Path, people_schema: Schema, rng) -> None:
     write_run(tmp_path, people_schema, rng)
-    _flip_inside(tmp_path / "cases" / "part-000001.parquet")
-    writer = RunWriter.resume(tmp_path, MANIFEST)
-    assert list(writer.damaged) == ["part-000001.parquet"]
-    writer.finish("finished")
-    assert len(Run.open(tmp_path).cases()) == 200
+    _flip_inside(parts_of(tmp_path)[1])
+    with writing(tmp_path, people_schema, resume=True) as writer:
+        assert writer.before is not None
+        assert writer.before.parts == ()
 
 
 def test_damage_that_shows_only_while_reading(tmp_path: Path, people_schema: Schema, rng) -> None:
     write_run(tmp_path, people_schema, rng)
-    path = tmp_path / "cases" / "part-000001.parquet"
+    path = parts_of(tmp_path)[1]
     content = bytearray(path.read_bytes())
     content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)  # the pages are gone, the table of contents is whole
     path.write_bytes(content)
     run = Run.open(tmp_path)
     assert not run.damaged
     assert run.cases(where="job = 'Tech' or true").num_rows == 200
-    assert list(run.damaged) == ["part-000001.parquet"]
+    assert list(run.damaged) == [path.name]
+
+
+def test_runs_of_the_old_format_are_refused_in_one_sentence(tmp_path: Path, people_schema: Schema, rng) -> None:
+    write_run(tmp_path, people_schema, rng)
+    record = read_json(tmp_path / "run.json")
+    (tmp_path / "run.json").write_text(json.dumps({**record, "format": 2}))
+    with pytest.raises(OptionError, match=r"has format 2, but this fairbits reads 3; use .* or search again"):
+        Run.open(tmp_path)
 
 
 SEARCH = textwrap.dedent(
@@ -151,8 +178,7 @@ SEARCH = textwrap.dedent(
     import os, random, signal, sys, threading, time
     import numpy as np
     from fairbits import Attribute, Schema
-    from fairbits.store import RunWriter
-    from tests.store.conftest import MANIFEST, figures
+    from tests.store.conftest import figures, writing
 
     schema = Schema((Attribute(name="id", kind="integer", high=10**6),
                      Attribute(name="sex", kind="integer", high=5, protected=True)))
@@ -162,27 +188,24 @@ SEARCH = textwrap.dedent(
 
     def search(folder, rounds, batches, rows, last):
         written = 0
-        if os.path.exists(folder + "/run.json"):
-            writer = RunWriter.resume(folder, MANIFEST, part_rows=90)
-        else:
-            writer = RunWriter.create(folder, MANIFEST, schema, part_rows=90)
-        seen = {int(i) for codes in writer.stored_codes() for i in codes[:, 0]}
-        begin = (writer.last_checkpoint or {"rounds": 0})["rounds"]
-        for number in range(begin, rounds):
-            for batch in range(batches):
-                start = (number * batches + batch) * rows
-                ids = [i for i in range(start, start + rows) if i not in seen]
-                found = figures(np.random.default_rng(number), len(ids))
-                found["evaluation"] = np.array(ids, dtype=np.int64)
-                writer.append(np.column_stack([ids, np.zeros(len(ids))]), found, "random")
-                written += 1
-                if written == last:  # at any moment of what comes next, but never so late that nothing is left to do
-                    threading.Timer(random.Random(last).uniform(0, 0.004), kill).start()
-                if written == last + 10:
-                    kill()
-                time.sleep(0.0005)
-            writer.checkpoint({"rounds": number + 1})
-        writer.finish("finished", {})
+        again = os.path.exists(folder + "/run.json")
+        with writing(folder, schema, resume=again, part_rows=90) as writer:
+            seen = {int(i) for codes in writer.stored_codes() for i in codes[:, 0]}
+            state = writer.before.state if writer.before else None
+            for number in range((state or {"rounds": 0})["rounds"], rounds):
+                for batch in range(batches):
+                    start = (number * batches + batch) * rows
+                    ids = [i for i in range(start, start + rows) if i not in seen]
+                    found = figures(np.random.default_rng(number), len(ids))
+                    found["evaluation"] = np.array(ids, dtype=np.int64)
+                    writer.append(np.column_stack([ids, np.zeros(len(ids))]), found, "random")
+                    written += 1
+                    if written == last:  # at any moment of what comes next, but never so late that nothing is left
+                        threading.Timer(random.Random(last).uniform(0, 0.004), kill).start()
+                    if written == last + 10:
+                        kill()
+                    time.sleep(0.0005)
+                writer.checkpoint({"rounds": number + 1})
 
     # Forks, so that the packages are loaded once and every victim starts at once.
     for line in sys.stdin:
@@ -231,15 +254,15 @@ def _check(folder: Path) -> None:
     assert len(ids) == len(set(ids))
     assert len(ids) % ROWS == 0
     read_json(folder / "run.json")
-    done = (run.checkpoint or {"rounds": 0})["rounds"]
+    state = run.tasks[0].state if run.tasks else None
+    done = (state or {"rounds": 0})["rounds"]
     assert set(range(done * BATCHES * ROWS)) <= set(ids)
 
 
 def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema: Schema, rng) -> None:
-    with RunWriter.create(tmp_path, MANIFEST, people_schema) as writer:
+    with writing(tmp_path, people_schema) as writer:
         writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "climb")
         writer.checkpoint({"rounds": 3})
-        writer.flush()
-    again = RunWriter.resume(tmp_path, MANIFEST)
-    assert again.last_checkpoint == {"rounds": 3}
-    again.finish("finished")
+    with writing(tmp_path, people_schema, resume=True) as again:
+        assert again.before is not None
+        assert again.before.state == {"rounds": 3}

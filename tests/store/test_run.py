@@ -13,7 +13,7 @@ from fairbits import Schema
 from fairbits.errors import OptionError
 from fairbits.store import Run, RunWriter, filtering
 from tests.conftest import random_people
-from tests.store.conftest import MANIFEST, figures, write_run
+from tests.store.conftest import MANIFEST, figures, write_run, writing
 
 
 @pytest.fixture
@@ -272,13 +272,12 @@ def test_a_run_without_cases(tmp_path: Path, people_schema: Schema) -> None:
 
 
 def test_a_run_can_be_read_while_it_is_written(tmp_path: Path, people_schema: Schema, rng) -> None:
-    writer = RunWriter.create(tmp_path, MANIFEST, people_schema)
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
-    writer.flush()
-    run = Run.open(tmp_path)
-    assert (run.status, len(run)) == ("running", 5)
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=5), "random")
-    writer.finish("finished")
+    with writing(tmp_path, people_schema) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
+        writer.flush()
+        run = Run.open(tmp_path)
+        assert (run.status, len(run)) == ("running", 5)
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=5), "random")
     assert run.cases().num_rows == 5  # a run is what it was when it was opened
     assert Run.open(tmp_path).cases().num_rows == 10
 

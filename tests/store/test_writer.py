@@ -5,25 +5,29 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import subprocess
 import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbits import FairbitsError, Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter, files
-from fairbits.store.records import FIGURES, Layout
+from fairbits.store import Run, RunWriter, TaskWriter, WriteError, files
+from fairbits.store.records import BUCKET, FIGURES, Layout
+from fairbits.store.tasks import read_records
 from tests.conftest import random_people
-from tests.store.conftest import MANIFEST, Clock, figures, write_run
+from tests.store.conftest import MANIFEST, Clock, figures, parts_of, write_run, writing
 
 
 def parts_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "cases").iterdir())
+    """The last numbers of the parts' names."""
+    return [path.stem.rsplit("-", 1)[1] for path in parts_of(folder)]
 
 
 def test_what_is_written_is_read_again(tmp_path: Path, odd_schema: Schema, rng: np.random.Generator) -> None:
@@ -50,17 +54,16 @@ def test_batches_of_any_size_come_back_whole(
     )
     folder = tmp_path_factory.mktemp("runs")
     rng = np.random.default_rng(seed)
-    writer = RunWriter.create(folder, MANIFEST, schema, part_rows=part_rows)
     given_rows, start = [], 0
-    for number, n in enumerate(sizes):
-        codes, found = random_people(rng, schema, n), figures(rng, n, start=start)
-        writer.append(codes, found, np.array([f"origin {number}"] * n))
-        given_rows += list(
-            zip(codes[:, 0], found["k"], np.float32(found["low"]), [f"origin {number}"] * n, strict=True)
-        )
-        start += n
+    with writing(folder, schema, part_rows=part_rows) as writer:
+        for number, n in enumerate(sizes):
+            codes, found = random_people(rng, schema, n), figures(rng, n, start=start)
+            writer.append(codes, found, np.array([f"origin {number}"] * n))
+            given_rows += list(
+                zip(codes[:, 0], found["k"], np.float32(found["low"]), [f"origin {number}"] * n, strict=True)
+            )
+            start += n
     assert writer.cases == start
-    writer.finish("finished")
     run = Run.open(folder)
     table = run.query("SELECT a, k, low, origin FROM cases ORDER BY evaluation").to_pylist()
     assert [tuple(row.values()) for row in table] == given_rows
@@ -70,7 +73,7 @@ def test_batches_of_any_size_come_back_whole(
 def test_rows_are_copied(tmp_path: Path, people_schema: Schema, rng: np.random.Generator) -> None:
     people = random_people(rng, people_schema, 10)
     kept = people.copy()
-    with RunWriter.create(tmp_path, MANIFEST, people_schema) as writer:
+    with writing(tmp_path, people_schema) as writer:
         writer.append(people, figures(rng, 10), "random")
         people[:] = 0
     assert np.array_equal(next(Run.open(tmp_path).codes())[:, [1, 2, 4]], kept[:, [1, 2, 4]])
@@ -84,10 +87,11 @@ def test_types_are_small_and_signed(odd_schema: Schema) -> None:
 @pytest.mark.parametrize("change", [{"k": None}, {"nonsense": 1}])
 def test_wrong_figures_are_a_mistake_of_ours(tmp_path: Path, people_schema: Schema, change: dict, rng) -> None:
     found = {name: value for name, value in (figures(rng, 3) | change).items() if value is not None}
-    with RunWriter.create(tmp_path, MANIFEST, people_schema) as writer:
+    with (
+        pytest.raises(FairbitsError, match=f"missing or unknown: {next(iter(change))}"),
+        writing(tmp_path, people_schema) as writer,
+    ):
         writer.append(random_people(rng, people_schema, 3), found, "random")
-        with pytest.raises(FairbitsError, match=f"missing or unknown: {next(iter(change))}"):
-            writer.flush()
 
 
 def test_what_an_append_leaves_out_is_completed_from_the_codes(tmp_path: Path, people_schema: Schema, rng) -> None:
@@ -101,7 +105,7 @@ def test_what_an_append_leaves_out_is_completed_from_the_codes(tmp_path: Path, p
 
     for in_step in (False, True):
         folder = tmp_path / str(in_step)
-        with RunWriter.create(folder, MANIFEST, people_schema, complete=complete, in_step=in_step) as writer:
+        with writing(folder, people_schema, complete=complete, in_step=in_step) as writer:
             for start in range(0, 300, 100):
                 some = {
                     name: value if np.ndim(value) == 0 else value[start : start + 100] for name, value in found.items()
@@ -114,20 +118,20 @@ def test_what_an_append_leaves_out_is_completed_from_the_codes(tmp_path: Path, p
 
 
 def test_a_flush_comes_by_itself(tmp_path: Path, people_schema: Schema, rng, clock: Clock) -> None:
-    writer = RunWriter.create(tmp_path, MANIFEST, people_schema, clock=clock)
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
-    writer.checkpoint({"rounds": 1})
-    clock.now += 3.9
-    writer.tick()
-    assert parts_in(tmp_path) == []
-    assert not (tmp_path / "checkpoint.json").exists()  # it would promise cases that are not there
-    clock.now += 0.2
-    writer.checkpoint({"rounds": 2})
-    writer.flush()
-    assert parts_in(tmp_path) == ["part-000000.parquet"]
-    run = Run.open(tmp_path)
-    assert (len(run), run.checkpoint, run.status) == (5, {"rounds": 2}, "running")
-    writer.close()
+    with writing(tmp_path, people_schema, clock=clock) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
+        writer.checkpoint({"rounds": 1})
+        clock.now += 3.9
+        writer.tick()
+        assert parts_in(tmp_path) == []
+        assert not read_records(tmp_path)  # it would promise cases that are not there
+        clock.now += 0.2
+        writer.checkpoint({"rounds": 2})
+        writer.flush()
+        assert parts_in(tmp_path) == ["0000"]
+        run = Run.open(tmp_path)
+        record = run.tasks[0]
+        assert (len(run), record.state, record.evaluations, run.status) == (5, {"rounds": 2}, 5, "running")
 
 
 def test_a_slow_disk_slows_the_search_and_not_memory(
@@ -135,12 +139,13 @@ def test_a_slow_disk_slows_the_search_and_not_memory(
 ) -> None:
     gate, written = threading.Event(), []
 
-    def slow(path: Path, batches: list, layout: Layout) -> None:
+    def slow(path: Path, batches: list, layout: Layout, *, buckets: int) -> None:
         gate.wait(10)
         written.append(path.name)
 
     monkeypatch.setattr("fairbits.store.parts.write_part", slow)
-    writer = RunWriter.create(tmp_path, MANIFEST, people_schema, part_rows=1)
+    RunWriter.create(tmp_path, MANIFEST, people_schema).close()
+    writer = TaskWriter(tmp_path, Layout(people_schema), 0, part_rows=1)
     batch = random_people(rng, people_schema, 1), figures(rng, 1), "random"
 
     def search() -> None:
@@ -151,10 +156,11 @@ def test_a_slow_disk_slows_the_search_and_not_memory(
     thread.start()
     thread.join(0.3)
     assert thread.is_alive()  # it waits for the disk …
-    assert writer.cases <= 4  # … with one part in work, two waiting, one in hand
+    assert writer._number <= 4  # … with one part in work, two waiting, one in hand
     gate.set()
     thread.join(10)
-    writer.finish("finished")
+    writer.flush()
+    writer.close()
     assert len(written) == len(set(written)) == 10
 
 
@@ -162,7 +168,7 @@ def break_after(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     real = os.fsync
 
     def failing(handle: int) -> None:
-        if os.readlink(f"/proc/self/fd/{handle}").endswith("part-000001.parquet.tmp"):
+        if os.readlink(f"/proc/self/fd/{handle}").endswith("-0001.parquet.tmp"):
             raise error
         real(handle)
 
@@ -170,34 +176,29 @@ def break_after(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="looks up open files in /proc")
-@pytest.mark.parametrize("step", ["append", "flush", "finish"])
-def test_a_full_disk_is_said_once_and_loses_nothing(
-    tmp_path: Path, people_schema: Schema, rng, monkeypatch, step
-) -> None:
+@pytest.mark.parametrize("step", ["append", "flush", "commit"])
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, people_schema: Schema, rng, monkeypatch, step) -> None:
     break_after(monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
-    writer = RunWriter.create(tmp_path, MANIFEST, people_schema)
-    writer.append(random_people(rng, people_schema, 7), figures(rng, 7), "random")
-    writer.flush()
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
-    writer._hand_over()
-    writer._worker.wait()
-    steps = {
-        "append": lambda: writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random"),
-        "flush": writer.flush,
-        "finish": lambda: writer.finish("finished", {}),
-    }
-    with pytest.raises(
-        FairbitsError, match=r"no space left .*; 7 cases up to part 0 are safe; free space and .*--resume"
-    ):
-        steps[step]()
-    if step != "finish":
-        writer.finish("failed")  # must not complain a second time
-    assert parts_in(tmp_path) == ["part-000000.parquet"]
+
+    def fill() -> None:
+        with writing(tmp_path, people_schema) as writer:
+            writer.append(random_people(rng, people_schema, 7), figures(rng, 7), "random")
+            writer.flush()
+            writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
+            writer._hand_over()
+            writer._worker.wait()
+            if step == "append":
+                writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random")
+            elif step == "flush":
+                writer.flush()
+
+    with pytest.raises(WriteError, match=r"no space left .*; 7 cases are safe; free space and .*--resume") as found:
+        fill()
+    assert found.value.errno == pickle.loads(pickle.dumps(found.value)).errno == errno.ENOSPC  # noqa: S301
+    assert parts_in(tmp_path) == ["0000"]
     monkeypatch.undo()
-    assert Run.open(tmp_path).status == "failed"
-    again = RunWriter.resume(tmp_path, MANIFEST)
-    again.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
-    again.finish("finished")
+    with writing(tmp_path, people_schema, resume=True) as again:
+        again.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
     assert (len(Run.open(tmp_path)), Run.open(tmp_path).damaged) == (12, {})
 
 
@@ -210,15 +211,14 @@ def test_a_disk_that_is_really_full(tmp_path: Path, people_schema: Schema, rng) 
     ).returncode:
         pytest.skip("mounting is not allowed here")
     try:
-        writer = RunWriter.create(disk / "run", MANIFEST, people_schema, part_rows=1000)
 
         def fill() -> None:
-            for start in range(0, 100_000, 1000):
-                writer.append(random_people(rng, people_schema, 1000), figures(rng, 1000, start=start), "random")
+            with writing(disk / "run", people_schema, part_rows=1000) as writer:
+                for start in range(0, 100_000, 1000):
+                    writer.append(random_people(rng, people_schema, 1000), figures(rng, 1000, start=start), "random")
 
         with pytest.raises(FairbitsError, match="no space left"):
             fill()
-        writer.finish("failed")
         run = Run.open(disk / "run")
         assert not run.damaged
         assert len(run) >= 1000
@@ -229,24 +229,37 @@ def test_a_disk_that_is_really_full(tmp_path: Path, people_schema: Schema, rng) 
 
 
 def test_any_other_failure_of_the_thread_surfaces(tmp_path: Path, people_schema: Schema, rng, monkeypatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is on fire")
 
     monkeypatch.setattr("fairbits.store.parts.write_part", broken)
-    writer = RunWriter.create(tmp_path, MANIFEST, people_schema)
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
-    with pytest.raises(FairbitsError, match=r"on fire.*no case had been written yet"):
-        writer.flush()
-    writer.close()
+    with (
+        pytest.raises(FairbitsError, match=r"on fire.*no case had been written yet"),
+        writing(tmp_path, people_schema) as writer,
+    ):
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
 
 
-def test_leaving_the_block_says_how(tmp_path: Path, people_schema: Schema, rng) -> None:
-    for error, status in ((KeyboardInterrupt, "interrupted"), (RuntimeError, "failed")):
-        with pytest.raises(error):  # noqa: PT012, SIM117 - the block is the point
-            with RunWriter.create(tmp_path / status, MANIFEST, people_schema) as writer:
-                writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
-                raise error
-        assert (Run.open(tmp_path / status).status, len(Run.open(tmp_path / status))) == (status, 5)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_whatever_ends_the_block_what_was_found_is_kept(tmp_path: Path, people_schema: Schema, rng, error) -> None:
+    with pytest.raises(error), writing(tmp_path, people_schema) as writer:  # noqa: PT012 - the block is the point
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
+        raise error
+    assert len(Run.open(tmp_path)) == 5
+    assert read_records(tmp_path)[0].ended is None
+
+
+def test_parts_are_cut_by_the_hash_of_the_person(tmp_path: Path, people_schema: Schema, rng) -> None:
+    keys = rng.integers(0, 2**63, 500).astype(np.uint64)
+    with writing(tmp_path, people_schema, buckets=4) as writer:
+        writer.append(random_people(rng, people_schema, 500), figures(rng, 500), "random", keys=keys)
+        with pytest.raises(ValueError, match="need the hashes"):
+            writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random")
+    (part,) = parts_of(tmp_path)
+    with pq.ParquetFile(part) as file:
+        groups = [set(file.read_row_group(i, columns=[BUCKET])[BUCKET].to_pylist()) for i in range(4)]
+        assert file.num_row_groups == 4
+    assert groups == [{0}, {1}, {2}, {3}]
 
 
 class TestForce:
@@ -258,7 +271,7 @@ class TestForce:
         assert len(Run.open(tmp_path)) == 300
         RunWriter.create(tmp_path, MANIFEST, people_schema, force=True).finish("finished")
         assert len(Run.open(tmp_path)) == 0
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["cases", "run.json"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["cases", "run.json", "tasks"]
 
     @pytest.mark.parametrize("foreign", ["thesis.docx", "cases/notes.txt", "cases/part-1.parquet", "more/"])
     def test_foreign_files_are_never_touched(self, tmp_path: Path, people_schema: Schema, rng, foreign: str) -> None:
@@ -308,7 +321,7 @@ def test_run_json_is_documented(tmp_path: Path, people_schema: Schema, rng) -> N
     write_run(tmp_path, people_schema, rng)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record.keys() - MANIFEST.keys() == {
-        "format", "status", "created", "updated", "parts", "cases", "versions", "schema",
+        "format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale",
     }  # fmt: skip
     assert (record["parts"], record["cases"]) == (3, 300)
     assert set(record["versions"]) == {"python", "numpy", "numba", "fairbits"}

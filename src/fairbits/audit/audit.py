@@ -13,7 +13,7 @@ from fairbits.domain import Encoding, Schema, Table
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import check_domain, table_from_arrow
-from fairbits.measure import Measurement, Progress, evaluator_of, measure_table
+from fairbits.measure import Measurement, Progress, evaluator_of, measure_table, noise_of
 from fairbits.models import ModelOptions, read_model
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Audit:
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
     or anything else that predicts; ``table`` a file, an Arrow, pandas or polars table, or a :class:`~fairbits.Table`
-    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``score_of="approved"`` (the class
-    that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
+    of codes. ``options`` are those of :class:`~fairbits.models.ModelOptions`, such as ``score_of="approved"`` (the
+    class that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
     ``credential="NAME"`` for an endpoint, or ``max_rows``. Where there are labels, a model that decides against them is
     refused, unless ``as_is``.
     """
@@ -83,11 +83,18 @@ class Audit:
         partition: str = "constrained",
         threads: int | None = None,
         seed: int = 0,
+        repeats: int | None = None,
         progress: Progress | None = None,
     ) -> Measurement:
-        """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals."""
-        evaluator = evaluator_of(self.subject, epsilon=epsilon, partition=partition, threads=threads)
-        return measure_table(evaluator, self.subject.table, np.random.default_rng(seed), progress=progress)
+        """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals.
+
+        Some rows are asked twice first: where the answers vary, ``Measurement.noise`` says by how much, and what bits
+        that makes by itself. ``repeats`` takes the mean of so many answers as a score.
+        """
+        subject = self._answering(repeats)
+        evaluator = evaluator_of(subject, epsilon=epsilon, partition=partition, threads=threads)
+        noise = noise_of(subject, evaluator)
+        return measure_table(evaluator, subject.table, np.random.default_rng(seed), noise=noise, progress=progress)
 
     def search(
         self,
@@ -106,6 +113,7 @@ class Audit:
         workers: int | None = None,
         ray: str | None = None,
         shards: int | None = None,
+        repeats: int | None = None,
         **options: Any,
     ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
@@ -113,7 +121,7 @@ class Audit:
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
-        address such as "s3://bucket/run".
+        address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
         """
         from fairbits.scale import Hands
         from fairbits.scale.searching import search
@@ -124,8 +132,12 @@ class Audit:
             limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
         )
         hands = Hands(workers, ray, threads)
-        found = search(self.subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)
+        subject = self._answering(repeats)
+        found = search(subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)
         return self.open(found.folder)
+
+    def _answering(self, repeats: int | None) -> Subject:
+        return self.subject if repeats is None else self.subject.with_repeats(repeats)
 
     def open(self, folder: str | Path) -> AuditRun:
         """An earlier run of this subject, to go on with: ``debug()``, ``repair()``, ``report()``."""
@@ -158,24 +170,32 @@ class Audit:
         threads: int | None = None,
         workers: int | None = None,
         ray: str | None = None,
+        repeats: int | None = None,
+        within: int | None = None,
+        min_plausibility: float | None = None,
     ) -> Audited:
         """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
 
-        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on, and
-        stages that are newer than its search are not done again.
+        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on with its
+        own settings, and stages that read the cases that are there now are not done again. ``within`` and
+        ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
+        the mean of so many answers of the model as a score.
         """
         from fairbits.audit.auditing import Wishes, audit_subject
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray)
-        return audit_subject(self.subject, wishes, None if out is None else Path(out), resume=resume)
+        wishes = Wishes(
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+        )
+        subject = self._answering(repeats)
+        return audit_subject(subject, wishes, None if out is None else Path(out), resume=resume)
 
 
 def _table(table: Any, schema: Schema, max_rows: int) -> Table:
     if isinstance(table, Table):
         check_domain(table.codes, schema, table.place)
-        return table
+        return table.rows(np.arange(len(table)))  # a copy: whoever handed it over may go on changing theirs
     file = table if isinstance(table, str | Path) else None
     data = as_arrow(table) if file is None else read_arrow(file, max_rows=max_rows)
     return table_from_arrow(data, schema, file=file)

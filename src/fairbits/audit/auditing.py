@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbits.audit.run import AuditRun
 from fairbits.data import Subject
+from fairbits.debug.neurons import Tried, TryOut, try_here
+from fairbits.domain.attribute import Codes
 from fairbits.errors import OptionError, UsageError, choose_from
-from fairbits.measure import evaluator_of
-from fairbits.models import HasActivations
+from fairbits.measure import Evaluator, evaluator_of
+from fairbits.models import Do, HasActivations
 from fairbits.report import ReportData, compute_report, measuring, write_report
 from fairbits.scale import Hands
 from fairbits.scale.searching import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally
+from fairbits.search.resume import kept_settings
 from fairbits.store import Run
+from fairbits.store.files import read_json
 from fairbits.store.places import new_folder
+from fairbits.subject import check_identity
 
 STAGES = ("measure", "search", "debug", "repair", "report")
 SKIPPABLE = ("search", "debug", "repair")
@@ -26,17 +34,43 @@ SKIPPABLE = ("search", "debug", "repair")
 DEFAULT_SECONDS = 60.0
 #: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
 AMPLE = 45.0
+#: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
+KEPT = 15.0
 
-#: Is told about every stage: its name, what happens ("start", "say", "done", "kept", "skipped", "failed"), and words.
+#: Values that neurons are held at between two looks at the clock.
+STEP = 64
+
+#: Is told about every stage: its name, what happens ("start", "say", "done", "kept", "skipped", "failed"), and words;
+#: and first of all about the plan ("plan", "plan", words).
 Tell = Callable[[str, str, str], None]
+
+
+class _LateError(UsageError):
+    """A stage has used up its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What each stage may take of the whole. Debugging and repair have fixed costs beside these."""
+    """What each stage may take of the whole, in seconds.
 
+    Attributes
+    ----------
+    seconds : float
+        The whole.
+    measure, search, attack : float
+        What measuring may take at most, what the search takes, and each of the two attacks on a repair.
+    debug_by, repair_by : float
+        Seconds after the beginning at which debugging and repair must have ended.
+    samples, retrain : int, bool
+        How many cases debugging looks at, and whether repair may train networks.
+    """
+
+    seconds: float
+    measure: float
     search: float
     attack: float
+    debug_by: float
+    repair_by: float
     samples: int
     retrain: bool
 
@@ -46,7 +80,29 @@ class Shares:
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
         ample = seconds >= AMPLE
-        return cls(0.35 * seconds, max(0.5, 0.04 * seconds), 1000 if ample else 400, ample)
+        return cls(
+            seconds,
+            measure=0.2 * seconds,
+            search=0.35 * seconds,
+            attack=max(0.5, 0.04 * seconds),
+            debug_by=0.75 * seconds if seconds >= KEPT else inf,
+            repair_by=1.05 * seconds if seconds >= KEPT else inf,
+            samples=1000 if ample else 400,
+            retrain=ample,
+        )
+
+    def words(self, skip: frozenset[str]) -> str:
+        """The plan in one line."""
+        training = "with" if self.retrain else "without"
+        until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
+        parts = {
+            "measure": f"measure at most {self.measure:.1f} s",
+            "search": f"search {self.search:.1f} s",
+            "debug": f"debug {until[0]}",
+            "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
+            "report": "then the report",
+        }
+        return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +117,8 @@ class Wishes:
     skip: frozenset[str] = frozenset()
     workers: int | None = None
     ray: str | None = None
+    within: int | None = None
+    min_plausibility: float | None = None
 
     @property
     def hands(self) -> Hands:
@@ -114,10 +172,17 @@ class _Auditing:
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds)
         self.tell = tell
+        self.begin = time.perf_counter()
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
 
     def do(self) -> Audited:
+        self.tell("plan", "plan", self.shares.words(self.wishes.skip))
+        if self.resume:
+            record = Run.open(self.folder).manifest
+            if self.subject.repeats == 1:
+                self.subject = self.subject.with_repeats(record.get("repeats", 1))
+            check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         document = self._timed("measure", self._measure)
         run = self._search()
         measuring.keep(run.folder, document)
@@ -146,7 +211,45 @@ class _Auditing:
         def progress(done: int, total: int) -> None:
             self.tell("measure", "say", f"{done:,} of {total:,} rows")
 
-        return measuring.measure_rows(evaluator, subject, wishes.seed, progress=progress)
+        rows = self._rows_in_time(evaluator)
+        return measuring.measure_rows(evaluator, subject, wishes.seed, progress=progress, max_rows=rows)
+
+    def _rows_in_time(self, evaluator: Evaluator) -> int | None:
+        """How many rows a slow model can be asked about in the time of measuring; None: all of them."""
+        table = self.subject.table
+        evaluator.evaluate(table.codes[:1])  # compiles, connects
+        few = table.codes[:8]
+        begin = time.perf_counter()
+        evaluator.evaluate(few)
+        each = (time.perf_counter() - begin) / max(1, len(few))
+        rows = int(self.shares.measure / max(each, 1e-9))
+        if rows >= len(table):
+            return None
+        # A small batch says too little about a large one: ask about more, unless that alone would take too long.
+        more = table.codes[: max(8, min(rows // 4, 512))]
+        begin = time.perf_counter()
+        evaluator.evaluate(more)
+        each = (time.perf_counter() - begin) / len(more)
+        rows = int((self.shares.measure - (time.perf_counter() - self.begin)) / max(each, 1e-9))
+        return None if rows >= len(table) else max(1, rows)
+
+    @property
+    def _now(self) -> float:
+        """Seconds since the audit began."""
+        return time.perf_counter() - self.begin
+
+    def _until(self, stage: str, limit: float) -> Callable[[str], None]:
+        """What a stage says while it works; ends it where its time is over."""
+
+        def say(words: str) -> None:
+            if self._now > limit:
+                raise _LateError(
+                    f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
+                    f"{words!r} at {self._now:.1f} s); do it with: fairbits {stage} {self.folder}"
+                )
+            self.tell(stage, "say", words)
+
+        return say
 
     def _search(self) -> Run:
         run = Run.open(self.folder) if self.resume else None
@@ -164,16 +267,12 @@ class _Auditing:
                 self.subject,
                 settings,
                 self.folder,
-                hands=self._hands(run),
+                hands=self.wishes.hands,
                 resume=run is not None,
                 watch=watch,
                 stop=self.stop,
             ),
         )
-
-    def _hands(self, run: Run | None) -> Hands:
-        """As wished; a search that was begun without shards goes on without."""
-        return self.wishes.hands if run is None or run.sharded else Hands(threads=self.wishes.threads)
 
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
@@ -188,12 +287,13 @@ class _Auditing:
             seed=wishes.seed,
             epsilon=wishes.epsilon,
             partition=wishes.partition,
+            within=wishes.within,
+            min_plausibility=wishes.min_plausibility,
             threads=wishes.threads,
             strategy=DEFAULT,
         )
         if run is not None:
-            names = ("strategy", "options", "seed", "epsilon", "partition", "within")
-            return replace(settings, **{name: run.manifest[name] for name in names})
+            return replace(settings, **kept_settings(run.manifest, {}))
         if "search" in wishes.skip:
             return replace(settings, budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": 0})
         return settings
@@ -206,7 +306,9 @@ class _Auditing:
             return self._leave(stage, "kept")
         if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
             return self._leave(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
+        limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
         try:
+            self._until(stage, limit)("not begun")
             self._timed(stage, lambda: work(run))
         except UsageError as error:
             self.faults[stage] = str(error)
@@ -222,6 +324,8 @@ class _Auditing:
         from fairbits.debug import debug_run
         from fairbits.scale.debugging import try_out_by
 
+        say = self._until("debug", self.shares.debug_by)
+        try_out = try_out_by(self.wishes.hands) or _in_steps(say)
         debug_run(
             run,
             subject=self.subject,
@@ -229,8 +333,8 @@ class _Auditing:
             inside=isinstance(self.subject.model, HasActivations),
             seed=self.wishes.seed,
             threads=self.wishes.threads,
-            stage=lambda words: self.tell("debug", "say", words),
-            try_out=try_out_by(self.wishes.hands),
+            stage=say,
+            try_out=try_out,
         )
 
     def _repair(self, run: Run) -> None:
@@ -244,7 +348,7 @@ class _Auditing:
             seed=self.wishes.seed,
             threads=self.wishes.threads,
             hands=self.wishes.hands,
-            watch=lambda words: self.tell("repair", "say", words),
+            watch=self._until("repair", self.shares.repair_by),
         )
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
@@ -255,9 +359,22 @@ class _Auditing:
 
 
 def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there, and newer than the last end of the search."""
-    path, record = run.folder / name, run.folder / "run.json"
-    return path.is_file() and path.stat().st_mtime >= record.stat().st_mtime
+    """Whether a stage's file is there, and read the cases that are there now: told by their content."""
+    path = run.folder / name
+    return path.is_file() and read_json(path).get("content") == run.content()
+
+
+def _in_steps(say: Callable[[str], None]) -> TryOut:
+    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
+
+    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+        found = []
+        for start in range(0, max(len(dos), 1), STEP):
+            say(f"holding neurons: {start:,} of {len(dos):,} values tried")
+            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged))
+        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
+
+    return try_out
 
 
 def _silent(_stage: str, _event: str, _words: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -80,9 +80,7 @@ def audit_fleet(
     out = out.resolve()
     ships = find_ships(folder, out)
     hands = wishes.hands
-    each = Wishes(
-        wishes.seconds, wishes.seed, wishes.epsilon, wishes.partition, hands.each, wishes.skip
-    )  # a shard is done by one worker, and never asks for more
+    each = replace(wishes, threads=hands.each, workers=None, ray=None)  # done by one worker, who never asks for more
     found: dict[int, Audited] = {}
 
     def done(number: int, entry: Audited) -> None:

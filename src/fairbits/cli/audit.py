@@ -15,6 +15,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     Skip,
     SubjectOrRun,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
 
 
@@ -46,19 +48,31 @@ def audit(
     skip: Skip = None,
     resume: Resume = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same audit.", show_default="0")] = None,
+    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     protected: Protected = None,
     threads: Threads = 0,
     workers: Workers = None,
     ray: Ray = None,
+    repeats: RepeatsOrRun = None,
     as_is: AsIs = False,
     as_json: Json = False,
     *,
     grants: GrantOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    chosen = _Chosen(subject, resume, {"seed": seed, "epsilon": epsilon, "partition": partition}, protected)
+    given = {
+        "seed": seed,
+        "epsilon": epsilon,
+        "partition": partition,
+        "within": within,
+        "min_plausibility": min_plausibility,
+    }
+    chosen = _Chosen(subject, resume, given, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
     from fairbits.audit.auditing import Wishes, audit_subject
     from fairbits.cli.audit_text import show, stages
@@ -83,24 +97,23 @@ def audit(
 class _Chosen:
     """What was asked for; a run that goes on keeps its own settings, and refuses others."""
 
-    def __init__(self, subject: str | None, resume: Path | None, given: dict[str, Any], protected: str | None):
-        self.given, self.source = given, subject
+    def __init__(
+        self,
+        subject: str | None,
+        resume: Path | None,
+        given: dict[str, Any],
+        protected: str | None,
+        repeats: int | None,
+    ):
+        self.given, self.source, self.repeats = given, subject, repeats
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
+            from fairbits.search.resume import kept_settings
             from fairbits.store import Run
 
             self.kept = Run.open(resume).manifest
-            self._check_same()
-
-    def _check_same(self) -> None:
-        asked = {**self.given, "protected": self.protected}
-        for name, value in asked.items():
-            if value is not None and value != self.kept.get(name):
-                raise OptionError(
-                    f"--{name} is {value!r}, but the run was made with {self.kept.get(name)!r}; "
-                    f"leave it out, or start a new run."
-                )
+            kept_settings(self.kept, {**given, "protected": self.protected, "repeats": repeats})
 
     def subject(self, as_is: bool, /, **grants: Unpack[GrantOptions]) -> Subject:
         from fairbits.data import load_subject
@@ -111,6 +124,7 @@ class _Chosen:
         loaded = load_subject(source, **grants)
         names = self.protected or self.kept.get("protected")
         loaded = loaded if names is None else loaded.with_protected(names)
+        loaded = loaded.with_repeats(self.repeats or self.kept.get("repeats", 1))
         return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
 
     def settings(self) -> dict[str, Any]:

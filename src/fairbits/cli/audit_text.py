@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -50,7 +51,9 @@ class _Lines:
         self.console, self.begin = console, time.monotonic()
 
     def __call__(self, stage: str, event: str, words: str) -> None:
-        if event == "start":
+        if event == "plan":
+            self.console.print(Text(f"{stage:<8} {harmless(words)}"))
+        elif event == "start":
             self.begin = time.monotonic()
         elif event == "done":
             self.console.print(f"{stage:<8} {time.monotonic() - self.begin:5.1f} s")
@@ -66,8 +69,12 @@ class _Board:
         self.words = dict.fromkeys(_STAGES, "")
         self.begin: dict[str, float] = {}
         self.took: dict[str, float] = {}
+        self.plan = ""
 
     def __call__(self, stage: str, event: str, words: str) -> None:
+        if event == "plan":
+            self.plan = words
+            return
         if event == "say":
             self.words[stage] = words
             return
@@ -78,7 +85,7 @@ class _Board:
         elif event == "done":
             self.took[stage] = time.monotonic() - self.begin[stage]
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         table = Table.grid(padding=(0, 2))
         for stage in _STAGES:
             mark, style = _MARKS.get(self.state[stage], (" ", "dim"))
@@ -87,7 +94,7 @@ class _Board:
                 now = time.monotonic() - self.begin[stage]
             clock = "" if now is None else f"{now:5.1f} s"
             table.add_row(Text(mark, style=style), stage, clock, Text(harmless(self.words[stage])[:60], style="dim"))
-        return table
+        return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
 
 
 def show(found: Audited) -> None:
@@ -114,6 +121,9 @@ def _lines(found: Audited) -> Iterator[Text]:
         person = next((one for one in data.people if one.real is real), None)
         if person is not None:
             yield _person(title, person)
+    noise = data.measured.noise
+    if noise is not None:
+        yield from (Text(note, style="yellow") for note in noise.notes(data.about.epsilon))
     yield from _explained(found)
     for stage, fault in found.faults.items():
         yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")

@@ -13,6 +13,7 @@ from fairbits.cli.options import (
     Json,
     PartitionName,
     Protected,
+    Repeats,
     Subject,
     Threads,
     Top,
@@ -37,6 +38,7 @@ def measure(
     threads: Threads = 0,
     top: Top = 10,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
+    repeats: Repeats = 1,
     as_is: AsIs = False,
     as_json: Json = False,
     *,
@@ -49,6 +51,7 @@ def measure(
     loaded = load_subject(subject, **grants)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))
+    loaded = loaded.with_repeats(repeats)
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
 
     audit = Audit.of(loaded, as_is=as_is)
@@ -68,12 +71,19 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
     """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.id,
         **found.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],
         "stakes": [asdict(stake) for stake in found.stakes()],
-        "notes": list(subject.notes),
+        "repeats": subject.repeats,
+        "noise": None if found.noise is None else found.noise.document(),
+        "notes": [*noise_notes(found), *subject.notes],
     }
+
+
+def noise_notes(found: Measurement) -> tuple[str, ...]:
+    """What must be said of a model whose answers vary."""
+    return () if found.noise is None else found.noise.notes(found.evaluator.epsilon)

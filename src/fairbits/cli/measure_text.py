@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairbits.cli.bars import histogram
 from fairbits.cli.console import Console
+from fairbits.cli.measure import noise_notes
 from fairbits.cli.people_text import harmless, people_text
 from fairbits.text import one_line
 
@@ -31,6 +32,8 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print(_people(found, found.worst(top)))
         console.print()
     console.print(_bound(found))
+    for note in noise_notes(found):
+        console.print(Text(f"Note: {note}", style="yellow"))
     for note in subject.notes:
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
@@ -62,6 +65,8 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         return text
     text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {harmless(_joined(found.schema.protected))}.")
+    if found.noise is not None:
+        text.append(f" Answers vary: one twin alone shows up to {found.noise.null_q_inf_max:.2f}.", style="yellow")
     return text
 
 
@@ -78,6 +83,9 @@ def _figures(found: Measurement) -> Table:
     ]
     for name, mean, most in rows:
         table.add_row(name, f"{mean.value:.2f}", f"{mean.low:.2f} – {mean.high:.2f}", most)
+    noise = found.noise
+    if noise is not None:
+        table.add_row("null bits: one twin only", f"{noise.null_q_inf_mean:.2f}", "", f"{noise.null_q_inf_max:.2f}")
     return table
 
 

@@ -131,6 +131,20 @@ _GRANTED: dict[str, tuple[Any, Any]] = {
     ),
 }
 AsIs = Annotated[bool, typer.Option("--as-is", help="Go on with a model that decides against the labels of its table.")]
+Repeats = Annotated[
+    int, typer.Option(help="Score a twin by the mean of so many answers, for models that vary.", min=1, metavar="R")
+]
+#: For commands that can also go on with a run, which knows its own.
+RepeatsOrRun = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--repeats",
+        help="Score a twin by the mean of so many answers, for models that vary.",
+        min=1,
+        metavar="R",
+        show_default="1",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 

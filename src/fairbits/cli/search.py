@@ -16,6 +16,7 @@ from fairbits.cli.options import (
     PartitionOrRun,
     Protected,
     Ray,
+    RepeatsOrRun,
     Resume,
     SubjectOrRun,
     Threads,
@@ -33,7 +34,7 @@ from fairbits.errors import OptionError
 if TYPE_CHECKING:
     from fairbits.data import Subject
     from fairbits.domain.limits import GrantOptions
-    from fairbits.search import Settings
+    from fairbits.search import Budget, Settings
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
@@ -52,6 +53,11 @@ def search(
     budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.", show_default="60s")] = None,
     evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
     cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
+    queries: Annotated[_Number, typer.Option(help="At most so many scores and gradients asked of the model.")] = None,
+    ends: Annotated[
+        _Text,
+        typer.Option(help="End each task after so many people, as a report of a timed run prints it.", metavar="N,N,…"),
+    ] = None,
     seed: Annotated[_Number, typer.Option(help="Same seed, same search.", show_default="0")] = None,
     out: Out = None,
     resume: Resume = None,
@@ -77,6 +83,10 @@ def search(
     shards: Annotated[
         _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
     ] = None,
+    batch: Annotated[
+        _Number, typer.Option(help="Ask the model about so many people at a time.", show_default="by its speed")
+    ] = None,
+    repeats: RepeatsOrRun = None,
     top: Top = 10,
     as_is: AsIs = False,
     as_json: Json = False,
@@ -93,9 +103,11 @@ def search(
         "partition": partition,
         "within": within,
         "min_plausibility": min_plausibility,
+        "batch": batch,
         "protected": None if protected is None else names_of(protected),
+        "repeats": repeats,
     }
-    limits = {"seconds": budget, "evaluations": evaluations, "cases": cases}
+    limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
     loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
     from fairbits.cli.search_text import live, show
     from fairbits.scale.searching import search as run_search
@@ -113,13 +125,14 @@ def search(
             watch=watch,
             stop=stop,
         )
+        stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
     if as_json:
         print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
-        show(run, top, loaded.notes)
-    if run.status == "interrupted":
-        raise typer.Exit(0 if _budget_ended(summary, settings) else 130)
+        show(run, top, (*loaded.notes, *summary.get("notes", ())))
+    if stopped:
+        raise typer.Exit(130)
 
 
 def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
@@ -144,6 +157,16 @@ def _options(texts: list[str] | None) -> dict[str, Any]:
     return options
 
 
+def _ends(text: str | None) -> list[int] | None:
+    """Where each task ends."""
+    if text is None:
+        return None
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--ends is {text!r}; give whole numbers between commas, e.g. 250000,181324.") from None
+
+
 def _settings(
     subject: str | None,
     resume: Path | None,
@@ -153,44 +176,46 @@ def _settings(
     as_is: bool,
     grants: GrantOptions,
 ) -> tuple[Subject, Settings]:
-    """The subject and the settings: as given, and for a resumed run otherwise as it was started."""
+    """The subject and the settings: as given, and for a resumed run as it was started."""
     from fairbits.data import load_subject
 
-    kept: dict[str, Any] = {}
+    kept: dict[str, Any] | None = None
     if resume is not None:
         from fairbits.store import Run
 
         kept = Run.open(resume).manifest
-    source = subject or kept.get("source")
+    source = subject or (kept or {}).get("source")
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
     loaded = load_subject(source, **grants)
-    chosen = {name: kept.get(name) if value in (None, {}) else value for name, value in given.items()}
-    names = chosen.pop("protected")
+    from fairbits.search import Settings
+    from fairbits.search.resume import kept_settings
+
+    names, repeats = given["protected"], given["repeats"]
+    wanted = {
+        name: value for name, value in given.items() if name not in ("protected", "repeats") and value is not None
+    }
+    if kept is not None:
+        from fairbits.store.manifest import check_same
+
+        check_same({"subject": kept["subject"]}, {"subject": loaded.name})
+        wanted, names, repeats = kept_settings(kept, given), kept["protected"], kept.get("repeats", 1)
     if names:
         loaded = loaded.with_protected(names)
-    loaded = loaded.checked(as_is=as_is or bool(kept.get("as_is")))
-    from fairbits.search import Settings
-
-    wanted = {name: value for name, value in chosen.items() if value is not None}
-    return loaded, Settings(budget=_budget(limits, kept.get("budget"), wanted), threads=threads, **wanted)
+    loaded = loaded.with_repeats(repeats or 1)
+    loaded = loaded.checked(as_is=as_is or bool((kept or {}).get("as_is")))
+    return loaded, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
 
 
-def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Any:
+def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Budget:
     from fairbits.search import Budget, seconds_of
+    from fairbits.search.resume import kept_budget
 
     given = {name: value for name, value in limits.items() if value is not None}
     if "seconds" in given:
         given["seconds"] = seconds_of(given["seconds"])
     if not given and kept is not None:
-        given = kept
+        return kept_budget(kept)
     if not given and wanted.get("strategy") == "exhaustive":
         given = {"seconds": 1e9}  # an exact search ends by itself
     return Budget(**given or {"seconds": seconds_of(DEFAULT_BUDGET)})
-
-
-def _budget_ended(summary: dict[str, Any], settings: Settings) -> bool:
-    """Whether an exact search stopped because its budget, and not a person, ended it."""
-    budget = settings.budget
-    pairs = (("seconds", budget.seconds), ("evaluations", budget.evaluations), ("cases", budget.cases))
-    return any(limit is not None and summary.get(name, 0) >= limit for name, limit in pairs)

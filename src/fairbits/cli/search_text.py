@@ -75,6 +75,8 @@ def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
 
 def show(run: Run, top: int, notes: Iterable[str] = ()) -> None:
     """The findings of a run, and what must be known about its subject to read them."""
+    from fairbits.measure import Noise
+
     console = Console(highlight=False)
     summary = run.summary or {}
     blocks = [_headline(run, summary), _near(summary), _paper_row(summary)]
@@ -86,6 +88,9 @@ def show(run: Run, top: int, notes: Iterable[str] = ()) -> None:
     for block in blocks:
         console.print(block)
         console.print()
+    noise = Noise.read(summary.get("noise"))
+    for note in () if noise is None else noise.notes(summary["epsilon"]):
+        console.print(Text(f"Note: {note}", style="yellow"))
     for note in notes:
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
     console.print(Text(f"Kept in {run.folder} · more with: fairbits cases {run.folder}", style="dim"))
@@ -113,7 +118,10 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         return text
     bits = max((case.q_inf for case in run.worst(1)), default=0.0)
     text.append(f"Found decisions that use {bits:.2f} of {summary['bits_limit']:.2f} bits", style="bold")
-    text.append(f" of {harmless(names)}.\n{summary['cases']:,} distinct people")
+    text.append(f" of {harmless(names)}.\n")
+    if summary.get("noise"):
+        text.append(f"Answers vary: one twin alone shows up to {summary['null_q_inf_max']:.2f}.\n", style="yellow")
+    text.append(f"{summary['cases']:,} distinct people")
     if not run.schema.regression:  # which decides nothing
         text.append(f", {summary['id_cases']:,} of them with twins that get another decision")
     text.append(".")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import tomlkit
 
 from fairbits.data.networks import load_network
 from fairbits.data.registry import BUILT_IN, load_stored
@@ -19,14 +17,18 @@ from fairbits.domain.infer import infer_classes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import is_there, read_arrow
 from fairbits.domain.table import table_from_arrow
-from fairbits.domain.toml import document_of_schema, read_document, schema_of_document, section_of
+from fairbits.domain.toml import read_document, schema_of_document, section_of
 from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
-from fairbits.models import Loaded, Model, ModelOptions, Network, fit_to_schema, read_model
+from fairbits.models import Loaded, Model, ModelOptions, Network, Repeated, fit_to_schema, read_model
 from fairbits.models.callables import is_reference
 from fairbits.models.direction import names_decide, output_order
+from fairbits.models.http import Endpoint
 from fairbits.models.loaded import told_by_model
-from fairbits.models.loading import is_url
+from fairbits.models.loading import adapt, is_url
+from fairbits.subject import Identity, Probe, identity_of
 from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.ingredients import of_origin
+from fairbits.subject.probe import still_answers
 from fairbits.subject.quality import Quality
 
 _SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
@@ -63,12 +65,13 @@ class Subject:
     test: Table | None = None
     notes: tuple[str, ...] = ()
     source: str | None = None  # what load_subject was given, where it was
-    model_key: str = ""  # which model it is, where it is no network whose weights could tell
     original: Any = None  # what the model was read from: a file, a reference to code, or an object
     options: ModelOptions = field(default_factory=ModelOptions)  # and how
     named: bool = False  # whether the model itself names its classes, so that nobody had to say their order
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
+    origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
+    _identity: Identity | None = field(default=None, init=False, repr=False)
 
     def checked(self, *, as_is: bool = False) -> Subject:
         """The same subject, its model held against the labels of its table.
@@ -107,16 +110,47 @@ class Subject:
         notes = tuple(note for note in self.notes if note not in old)
         return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
 
-    def fingerprint(self) -> str:
-        """A short name for exactly this schema, model and table: the same in every process and on every machine."""
-        digest = hashlib.sha256(tomlkit.dumps(document_of_schema(self.schema)).encode())
-        if isinstance(self.model, Network):
-            for array in (*self.model.weights, *self.model.biases):
-                digest.update(array.tobytes())
-        else:
-            digest.update(self.model_key.encode())
-        digest.update(self.table.codes.tobytes())
-        return digest.hexdigest()[:16]
+    def with_repeats(self, repeats: int) -> Subject:
+        """The same subject, every score of which is the mean of so many answers of the model.
+
+        A native network gives the same answer every time, so it stays as it is.
+        """
+        inner = self.model.original if isinstance(self.model, Repeated) else self.model
+        wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
+        return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
+
+    @property
+    def repeats(self) -> int:
+        """How many answers of the model make one score."""
+        return self.model.repeats if isinstance(self.model, Repeated) else 1
+
+    @property
+    def identity(self) -> Identity:
+        """Which model, table and schema this is, with a probe of the scores.
+
+        An object in memory may have been trained again since it was last asked: a few answers are compared each time.
+        """
+        if self._identity is not None and self._unchanged(self._identity.probe):
+            return self._identity
+        found = identity_of(
+            self.model,
+            self.encoding,
+            self.schema,
+            self.table,
+            test=self.test,
+            options=self.options,
+            origin=self.origin,
+            threshold=self.schema.threshold,
+        )
+        object.__setattr__(self, "_identity", found)
+        return found
+
+    def _unchanged(self, probe: Probe) -> bool:
+        """Whether the model is still the one that was probed; a network cannot change, and a service is slow to ask."""
+        inner = self.model.original if isinstance(self.model, Repeated) else self.model
+        if isinstance(inner, Network | Endpoint):
+            return True
+        return still_answers(probe, self.model, self.encoding, self.schema, self.table)
 
 
 def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Subject:
@@ -151,11 +185,14 @@ def make_subject(
     encoding: Encoding | None = None,
     options: ModelOptions | None = None,
     notes: tuple[str, ...] = (),
+    original: Any = None,
     **rest: Any,
 ) -> Subject:
-    """A subject whose parts fit each other."""
-    loaded = model if isinstance(model, Loaded) else Loaded(model)
+    """A subject whose parts fit each other. ``original`` is what the model was read from."""
     options = options or ModelOptions()
+    loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
+    made_from = model if original is None and not isinstance(model, Loaded) else original
+    rest |= {"original": original, "origin": of_origin(made_from, options)}
     schema, told = told_by_model(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
@@ -255,7 +292,6 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
         options=options,
         notes=_outside_notes(file, source, table_section),
         source=str(file.resolve()),
-        model_key=_key(source),
         original=source,
     )
 
@@ -284,11 +320,6 @@ def _outside_notes(file: Path, source: str | Path, table_section: Any) -> tuple[
         for name, path in found
         if not path.is_relative_to(home)
     )
-
-
-def _key(source: str | Path) -> str:
-    """A file by its content, anything else by its name."""
-    return hashlib.sha256(source.read_bytes()).hexdigest() if isinstance(source, Path) else source
 
 
 def _options(section: Any, grants: GrantOptions) -> ModelOptions:

@@ -16,7 +16,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, hold
-from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
+from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
 from fairbits.subject.decisions import decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
@@ -123,7 +123,7 @@ def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt
     """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
     model = subject.model
     if not isinstance(model, HasActivations):
-        raise ModelError(f"{type(model).__name__!r} does not show its layers.")
+        raise ModelError(f"{kind_of(model)!r} does not show its layers.")
     pieces: list[list[npt.NDArray[np.float32]]] = [[] for _ in layers]
     for start in range(0, len(codes), ROWS):
         outputs = model.activations(subject.encoding.encode(codes[start : start + ROWS]))

@@ -191,6 +191,7 @@ class DebugResult:
     notes: tuple[str, ...]
     seconds: float
     regression: bool = False  # which decides nothing that could flip
+    identity: str = ""  # of the subject, in short
 
     def _repr_html_(self) -> str:
         from fairbits.domain.tables import html_table

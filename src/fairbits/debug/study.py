@@ -21,7 +21,7 @@ from fairbits.debug.writing import write_result
 from fairbits.domain.limits import GrantOptions
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import HasActivations, HasInterventions
+from fairbits.models import HasActivations, HasInterventions, kind_of
 from fairbits.randomness import generator
 from fairbits.store import Run, subject_of
 from fairbits.store.folder import check_writable
@@ -59,7 +59,7 @@ def debug_run(
     subject = subject_of(run, subject, **grants)
     if inside and not isinstance(subject.model, HasActivations):
         raise CapabilityError(
-            f"layers and neurons cannot be seen in {type(subject.model).__name__!r}, which offers scores only; with "
+            f"layers and neurons cannot be seen in {kind_of(subject.model)!r}, which offers scores only; with "
             f"--no-layers, debug still says which attributes the bits come from and what the labels carry."
         )
     evaluator = evaluator_of(
@@ -99,6 +99,7 @@ def debug_run(
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
+        identity=subject.identity.id,
     )
     write_result(run, result)
     return result

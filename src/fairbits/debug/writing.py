@@ -27,7 +27,7 @@ def write_result(run: Run, result: DebugResult) -> None:
             _write(run.folder / name, table)
         else:
             (run.folder / name).unlink(missing_ok=True)
-    write_json(run.folder / DOCUMENT, result.summary())
+    write_json(run.folder / DOCUMENT, {**result.summary(), "content": run.content()})
 
 
 def layers_table(result: DebugResult) -> pa.Table:
@@ -100,6 +100,7 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         labels["present"] = result.origin.labels.present
     return {
         "subject": result.subject,
+        "identity": result.identity,
         "epsilon": result.epsilon,
         "partition": result.partition,
         "seed": result.seed,

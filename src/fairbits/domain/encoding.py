@@ -64,6 +64,11 @@ class Lookup:
     table: npt.NDArray[np.float64]
     low: int = 0
 
+    def __post_init__(self) -> None:
+        # Copies: whoever handed them over may go on changing theirs.
+        object.__setattr__(self, "columns", np.array(self.columns, dtype=np.int64))
+        object.__setattr__(self, "table", np.array(self.table, dtype=np.float64))
+
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
         """(n,) codes to (n, width) inputs."""
         return self.table[self._rows(codes)]

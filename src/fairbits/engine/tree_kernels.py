@@ -37,7 +37,7 @@ def bins_by_table(table, low, codes, bins):
     for p in range(len(codes)):
         code = codes[p]
         place = code - low
-        missing = code != code
+        missing = np.isnan(code)
         inside = place >= 0.0 and place < size
         whole = np.int64(place) if inside else 0
         if not missing and (not inside or np.float64(whole) != place):
@@ -53,7 +53,7 @@ def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bin
         value = (codes[p] - shift) * scale
         if single:
             value = np.float64(np.float32(value))
-        if value != value:
+        if np.isnan(value):
             bins[p] = 0
             continue
         # Even stretches of the values between the outermost cuts say where to look; one more on either side for
@@ -70,7 +70,7 @@ def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bin
 
 
 @compiled
-def trees_chunk(plan, codes, block, sums):
+def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a block, step by step
     """Sums of all twins of every person, (n, outputs, m); gives the first row with a code of no bin, or -1."""
     n = len(codes)
     attributes = plan.attributes
@@ -225,14 +225,14 @@ def advance_members(nodes, persons, count, bins, large):
             node = nodes[walker]
             value = bins[large.rows[4 * node], persons[walker]]
             if large.places[node] >= 0 and large.kinds[node] == 0:
-                right = not large.members[large.places[node] + value]
+                right = bool(not large.members[large.places[node] + value])
             else:
-                right = np.uint32(value - large.rows[4 * node + 1]) > np.uint32(large.rows[4 * node + 2])
+                right = bool(np.uint32(value - large.rows[4 * node + 1]) > np.uint32(large.rows[4 * node + 2]))
             nodes[walker] = large.rows[4 * node + 3] + np.int32(right)
 
 
 @compiled
-def large_trees(plan, bins, people, base, walked, persons, nodes, sets):
+def large_trees(plan, bins, people, base, walked, persons, nodes, sets):  # noqa: PLR0912 - one loop, unrolled by kind
     """Walk every large tree: walkers are people with a set of their twins."""
     large, words, m = plan.large, plan.words, plan.m
     for t in range(len(large.roots)):

@@ -35,7 +35,7 @@ MAX_CELLS = 32_000_000
 BLOCK_BYTES, MAX_BLOCK = 800_000, 512
 
 
-class NoPlan(Exception):  # noqa: N818 - says that there is no plan, not that something failed
+class NoPlan(Exception):
     """The ensemble and the encoding do not make a plan: a feature that needs every real value by itself."""
 
 
@@ -411,7 +411,9 @@ class _Planner:
             words,
             everybody,
             total,
-            *(np.array([part[i] for part in part_list], dtype=np.int64) for i in range(3)),
+            np.array([part[0] for part in part_list], dtype=np.int64),
+            np.array([part[1] for part in part_list], dtype=np.int64),
+            np.array([part[2] for part in part_list], dtype=np.int64),
             np.array(cell_of, dtype=np.int64).reshape(-1, self.m),
         )
         room = 8 * (total + self.m * self.ensemble.outputs) + (16 * self.m if large else 0)
@@ -505,7 +507,7 @@ class _Planner:
             stored += sum(len(flags) for flags in bins.tests.members)
         return rows, np.concatenate(members)
 
-    def _small(self, trees: list[int], shapes: list[_Shape], parts: Any) -> SmallTrees:
+    def _small(self, trees: list[int], shapes: list[_Shape], parts: Any) -> SmallTrees:  # noqa: PLR0915 - one array after the other
         groups, starts, cell_of, _ = parts
         ensemble, width = self.ensemble, self.ensemble.width
         rows, members = self._all_tests()
@@ -600,8 +602,8 @@ class _Planner:
             number = self.node_test[order[mine]]
             if column in self.protected:
                 distinct, inverse = np.unique(number, return_inverse=True)
-                for test in distinct.tolist():
-                    twin_sets.append(_bits(self.bins[column].left(test)[self.twin_bins[column]], words))
+                mine_left = (self.bins[column].left(test)[self.twin_bins[column]] for test in distinct.tolist())
+                twin_sets += [_bits(left, words) for left in mine_left]
                 places[mine] = (known + inverse.ravel()) * words
                 known += len(distinct)
                 kinds[mine], children[mine], spans[mine] = 2, mine, np.uint32(2**32 - 1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fairbits.data import Subject
 from fairbits.debug.neurons import MOST_ROWS, NAMES, can_hold, values_of
 from fairbits.errors import OptionError, choose_from
-from fairbits.models import Do, HasActivations, HasInterventions
+from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")
@@ -45,7 +45,7 @@ class Switches:
         """The switches of a subject's model."""
         model = subject.model
         if not (isinstance(model, HasActivations) and isinstance(model, HasInterventions)):
-            kind = type(model).__name__
+            kind = kind_of(model)
             return cls(reason=f"This model gives scores only ({kind}): its neurons can be neither seen nor held.")
         codes = subject.table.codes
         widths = [layer.shape[1] for layer in model.activations(subject.encoding.encode(codes[:1]))[:-1]]

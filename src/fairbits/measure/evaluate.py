@@ -40,7 +40,7 @@ from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, Model, Network, require
+from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, Model, Network, owned, require
 
 Progress = Callable[[int, int], None]
 
@@ -72,7 +72,7 @@ class Evaluator:
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
-        self.model = model
+        self.model = model = owned(model)
         self.schema = schema
         self.encoding = encoding or Encoding.fitting(schema, model.inputs)
         if self.encoding.width != model.inputs:

@@ -13,6 +13,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluate import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
+from fairbits.measure.noise import Noise
 
 CONFIDENCE = 0.95
 
@@ -56,6 +57,7 @@ class Measurement:
     q_1_mean: Estimate
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
+    noise: Noise | None = None  # None where the model always answers the same
 
     @property
     def schema(self) -> Schema:
@@ -78,6 +80,8 @@ class Measurement:
         if self.flip_rate is not None:
             rate = self.flip_rate
             rows.append(("decision flips", f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"))
+        if self.noise is not None:
+            rows.append(("null bits (answers vary)", f"{self.noise.null_q_inf_max:.2f} at most"))
         names = ", ".join(self.schema.protected)
         return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 
@@ -115,6 +119,9 @@ class Measurement:
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
+            # A model that always answers the same shows no bits where nothing protected differs.
+            "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
+            "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
         for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
             estimate: Estimate | None = getattr(self, name)
@@ -175,9 +182,14 @@ class Measurement:
 
 
 def measure_table(
-    evaluator: Evaluator, table: Table, rng: np.random.Generator, *, progress: Progress | None = None
+    evaluator: Evaluator,
+    table: Table,
+    rng: np.random.Generator,
+    *,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
 ) -> Measurement:
-    """Evaluate everybody in the table."""
+    """Evaluate everybody in the table. ``noise`` is what asking some rows twice showed."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     with rows_named(place=table.place):
@@ -190,7 +202,7 @@ def measure_table(
     if not evaluator.schema.regression:
         flips = wilson(int(evaluation.flips.sum()), n)
     split = wilson(int((evaluation.k > 1).sum()), n)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips)
+    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
 
 
 def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:

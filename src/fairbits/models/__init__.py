@@ -1,6 +1,7 @@
 """The network under test, whatever made it."""
 
 from fairbits.models.activations import Activation
+from fairbits.models.foreign import owned
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.loading import load_model, load_with_encoding, read_model
 from fairbits.models.network import Network
@@ -11,13 +12,16 @@ from fairbits.models.protocols import (
     Do,
     HasActivations,
     HasClassScores,
+    HasFreshScores,
     HasGradients,
     HasInterventions,
     HasLayerGradients,
     HasTrees,
     Model,
+    kind_of,
     require,
 )
+from fairbits.models.repeated import Repeated, fresh_scores
 from fairbits.models.trees import TreeModel
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "Do",
     "HasActivations",
     "HasClassScores",
+    "HasFreshScores",
     "HasGradients",
     "HasInterventions",
     "HasLayerGradients",
@@ -34,11 +39,15 @@ __all__ = [
     "Model",
     "ModelOptions",
     "Network",
+    "Repeated",
     "TreeModel",
     "ending_of",
     "fit_to_schema",
+    "fresh_scores",
+    "kind_of",
     "load_model",
     "load_with_encoding",
+    "owned",
     "read_model",
     "require",
     "save_as_original",

@@ -69,13 +69,16 @@ class BlackBox:
     def table(self, inputs: npt.ArrayLike) -> Array:
         """All columns that it answers."""
         rows = np.asarray(inputs, dtype=np.float64)
-        pieces = [self._answer(rows[start : start + self._batch]) for start in range(0, len(rows), self._batch)]
-        found: Array = np.concatenate([np.asarray(piece, dtype=np.float32) for piece in pieces])
+        pieces = []
+        for start in range(0, max(len(rows), 1), self._batch):
+            piece = rows[start : start + self._batch]
+            pieces.append(all_scores(self._answer(piece), len(piece), self.name))
+        found: Array = np.concatenate(pieces)
         return probabilities(found) if self._logits else found
 
     def _answer(self, rows: Codes) -> Any:
         try:
-            return self._ask(rows)
+            return self._ask(rows.copy())  # foreign code may write into what it gets
         except FairbitsError:
             raise
         except (Exception, SystemExit) as error:
@@ -103,7 +106,13 @@ class ClassBox:
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each row of codes."""
-        return self._box.table(inputs)[:, self._order]
+        table = self._box.table(inputs)
+        if table.shape[1] <= max(self._order):
+            raise ModelError(
+                f"{self.name} answers {table.shape[1]} columns, but the target has {len(self._order)} classes; "
+                f"it must give one column for each."
+            )
+        return table[:, self._order]
 
 
 def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
@@ -115,10 +124,19 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
     return ClassBox(box, [classes.index(name) for name in schema.classes])
 
 
+def all_scores(answer: Any, rows: int, name: str) -> Array:
+    """Whatever came back as a table of our own with a row per person; a plain list is one column."""
+    table = numbers_in(answer, rows, name)
+    return table[:, None] if table.ndim == 1 else table
+
+
 def numbers_in(answer: Any, rows: int, name: str) -> Array:
-    """What came back as one number per row, (n,), or as one column per class, (n, classes)."""
+    """What came back as one number per row, (n,), or as one column per class, (n, classes).
+
+    It is a copy, because a model may answer with the same buffer every time.
+    """
     try:
-        table = np.asarray(answer, dtype=np.float32)
+        table: Array = np.array(answer, dtype=np.float32)
     except (TypeError, ValueError):
         some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
         raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None

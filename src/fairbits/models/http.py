@@ -1,10 +1,10 @@
 """A deployed service as a model.
 
 The contract: POST {"rows": [{"age": 3, "job": "Tech"}, …]} is answered with 200 and {"scores": [0.12, …]}, one number
-per row: the probability of the favourable class (of the other one where ``score_of`` names it), or the predicted
-value. Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx answers, refused and broken connections are tried again, after a pause that doubles
-(or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once more. Redirects are not followed: they
-could carry the credentials elsewhere.
+per row: the probability of the favourable class (of the other one where ``score_of`` names it), or the predicted value.
+Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx answers, refused and broken connections
+are tried again, after a pause that doubles (or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once
+more. Redirects are not followed: they could carry the credentials elsewhere.
 
 A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
 however slowly they come. An answer is read piece by piece and given up once it is longer than scores can be, packed or
@@ -112,6 +112,11 @@ class Endpoint:
         table = found[back.ravel()].astype(np.float32)
         table = probabilities(table) if self._options.output == "logit" else table
         return 1 - table if self.reverse else table
+
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each row of codes, asked anew; the answers are not remembered."""
+        rows = np.ascontiguousarray(inputs, dtype=np.float64)
+        return self._ask_all(rows).astype(np.float32)
 
     def close(self) -> None:
         """Let the connections go."""

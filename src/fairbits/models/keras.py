@@ -14,7 +14,7 @@ import numpy as np
 from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
-from fairbits.models.blackbox import BlackBox, reason
+from fairbits.models.blackbox import BlackBox, reason, with_classes
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
 from fairbits.models.direction import favourable_output, order_note, output_order
 from fairbits.models.loaded import Loaded, read_note, read_output
@@ -90,19 +90,18 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         order = output_order(schema, None, options)
         favourable = favourable_output(schema, order)
         notes = order_note(schema, None, options, single=None)
-    return Loaded(
-        BlackBox(
-            lambda rows: model.predict(rows.astype(np.float32), verbose=0),
-            int(width),
-            favourable=favourable,
-            output=options.output,
-            batch=options.batch,
-            name="the Keras model",
-        ),
-        None,
-        order,
-        notes,
+    box = BlackBox(
+        lambda rows: model.predict(rows.astype(np.float32), verbose=0),
+        int(width),
+        favourable=favourable,
+        output=options.output,
+        batch=options.batch,
+        name="the Keras model",
     )
+    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
+    several = schema is not None and outputs == len(schema.classes)
+    told = with_classes(box, schema, order) if schema is not None and several else box
+    return Loaded(told, None, order, notes)
 
 
 def chain_of_keras(model: Any) -> Chain:
@@ -138,6 +137,9 @@ class _AsModule:
 
     def __call__(self, rows: Any) -> Any:
         return self._model(rows, training=False)
+
+    def get_weights(self) -> list[Any]:
+        return list(self._model.get_weights())
 
     def named_modules(self) -> list[tuple[str, Any]]:
         return []

@@ -74,15 +74,15 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
                     continue
                 with file.open(entry) as stream:
                     shape, kind = _header(stream)
-                count = math.prod(shape)
+                    count = math.prod(shape)
+                    if kind.kind == "U" and 0 < count * kind.itemsize <= min(entry.file_size, max_model_bytes):
+                        _check_text(stream.read(count * kind.itemsize), kind, entry.filename)
                 if kind.hasobject:
                     raise ModelError(f"its array {entry.filename!r} holds Python objects")
                 if count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
                     raise ModelError(f"its array {entry.filename!r} declares {shape}, more than it holds")
                 total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
                 kinds[entry.filename.removesuffix(".npy")] = kind
-                if kind.kind == "U" and total <= max_model_bytes:
-                    _check_text(file.read(entry)[-count * kind.itemsize :] if count else b"", kind, entry.filename)
     except ModelError as error:
         what = f"the model {str(path)!r} is not a readable {path.suffix} file"
         raise ModelError(f"{what}: {error}; save it again.") from None
@@ -95,9 +95,7 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
 
 def _check_text(content: bytes, kind: np.dtype[Any], name: str) -> None:
     """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
-    if not content or not kind.itemsize:
-        return
-    points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
+    points = np.frombuffer(content[: len(content) // 4 * 4], dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
     if points.max() > _LAST_POINT or ((points >= 0xD800) & (points <= 0xDFFF)).any():
         raise ModelError(f"its array {name!r} holds text with numbers that are no characters")
 

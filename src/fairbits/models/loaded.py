@@ -8,9 +8,10 @@ from typing import Any
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
+from fairbits.models.foreign import owned
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.protocols import Model
+from fairbits.models.protocols import HasClassScores, Model, SeveralClasses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,9 @@ class Loaded:
     notes: tuple[str, ...] = ()
     named: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", owned(self.model))
+
 
 def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:
     """The same model scoring the schema's favourable class, with the encoding settled."""
@@ -35,17 +39,22 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     if isinstance(model, Network):
         model, more = _fitting_head(model, schema, order, options)
         notes += more
-    classes = getattr(model, "classes", None)
-    if schema.target is not None and classes is not None:
-        _check_classes(classes, schema)
-    if schema.classes and hasattr(model, "with_favourable"):
-        model = model.with_favourable(favourable_output(schema, order))
-        notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
+    if isinstance(model, SeveralClasses):
+        if schema.target is not None and model.classes is not None:
+            _check_classes(model.classes, schema)
+        if schema.classes:
+            model = model.with_favourable(favourable_output(schema, order))
+            notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
     encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns)
     if encoding.width != model.inputs:
         raise ModelError(
             f"the model takes {model.inputs} inputs, but the attributes make {encoding.width} as they are encoded; "
             f"check that the model belongs to this table."
+        )
+    if len(schema.classes) > 2 and not isinstance(model, HasClassScores):
+        notes.append(
+            f"the model tells the score of {schema.favourable!r} alone, so a decision is favourable from the threshold "
+            f"on; with one column for each of the {len(schema.classes)} classes it would be the most likely class."
         )
     return Loaded(model, encoding, order, tuple(notes))
 
@@ -55,11 +64,12 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
     """
-    count = getattr(loaded.model, "classes", 0) if loaded.classes is None else len(loaded.classes)
+    own = loaded.model if isinstance(loaded.model, SeveralClasses) else None
+    count = len(loaded.classes) if loaded.classes is not None else 0 if own is None else own.classes
     if schema.target is not None or schema.classes or not count:
         return schema, ()
     names = loaded.classes or tuple(str(i) for i in range(count))
-    scored = getattr(loaded.model, "favourable", None)
+    scored = None if own is None else own.favourable
     settled = replace(schema, classes=names, favourable=names[-1 if scored is None else scored], order_guessed=False)
     note = (
         f"no target is named, so the classes are the model's own ({', '.join(names)}), and the score is the "

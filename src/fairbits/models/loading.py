@@ -12,12 +12,13 @@ from fairbits.domain.reading import is_there
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.callables import check_reference, is_reference, named_model
 from fairbits.models.direction import is_reversed
+from fairbits.models.foreign import attribute, is_model, owned
 from fairbits.models.limits import check_archive, check_file
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pickles import PICKLES
-from fairbits.models.protocols import Model
+from fairbits.models.protocols import Model, SeveralClasses
 
 Reader = Callable[[Path, Schema | None, ModelOptions], Loaded]
 
@@ -73,8 +74,8 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
     if isinstance(model, Loaded):
         return model
-    if isinstance(model, Model):
-        return Loaded(_right_way_round(model, schema, options))
+    if "fairbits" in homes or is_model(model):
+        return Loaded(_right_way_round(owned(model), schema, options))
     if "keras" in homes:
         from fairbits.models.keras import from_keras
 
@@ -83,7 +84,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
         from fairbits.models.torch import from_torch
 
         return from_torch(model, schema, options)
-    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+    if callable(attribute(model, "predict_proba")) or callable(attribute(model, "predict")):
         from fairbits.models.sklearn import from_sklearn
 
         return from_sklearn(model, schema, options)
@@ -96,7 +97,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
 
 def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions) -> Model:
     """A model of one's own scores the favourable class; where ``score_of`` names the other one, its complement."""
-    if schema is None or hasattr(model, "with_favourable") or not is_reversed(schema, options):
+    if schema is None or isinstance(model, SeveralClasses) or not is_reversed(schema, options):
         return model
     from fairbits.models.blackbox import BlackBox
 

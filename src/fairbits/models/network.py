@@ -13,13 +13,13 @@ from scipy import special
 
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.activations import Activation
-from fairbits.models.protocols import Array, Do, Slope
+from fairbits.models.protocols import Array, Do, SeveralClasses, Slope
 
 Head = Literal["softmax", "sigmoid", "linear"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(SeveralClasses):
     """Dense layers (weights are inputs × outputs), an activation after each but the last, and a head.
 
     Heads: ``softmax`` over two or more classes, ``sigmoid`` (one output: the probability of class 1), ``linear``
@@ -59,6 +59,8 @@ class Network:
                 f"a network needs as many biases as weights and at least one layer, "
                 f"but got {len(self.weights)} weights and {len(self.biases)} biases."
             )
+        for name in ("weights", "biases"):  # whoever handed them over may go on changing theirs
+            object.__setattr__(self, name, tuple(_own(array) for array in getattr(self, name)))
         self._check_shapes()
         if len(self.activations_after) != len(self.weights) - 1:
             raise ModelError(
@@ -258,3 +260,14 @@ class Network:
         slopes: Array = -special.softmax(others, axis=1)
         slopes[rows, own] = 1
         return slopes
+
+
+def _own(array: npt.ArrayLike) -> Array:
+    """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
+    given = np.asarray(array)
+    memory: object = given.base
+    if isinstance(memory, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+        own: Array = given
+        return own
+    plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
+    return np.ndarray(plain.shape, np.float32, plain.tobytes())

@@ -120,9 +120,12 @@ def _onnx(network: Network, original: Path, path: Path) -> None:
 
 def _changed_sklearn(network: Network, estimator: Any) -> Any:
     """A copy of a pipeline whose perceptron has the network's weights."""
-    from fairbits.models.sklearn import perceptron_in
+    from fairbits.models.sklearn import final_of, is_linear, linear_with, perceptron_in
 
     changed = copy.deepcopy(estimator)
+    if is_linear(final_of(changed)):
+        linear_with(final_of(changed), network)
+        return changed
     perceptron = perceptron_in(changed)
     if [w.shape for w in perceptron.coefs_] != [w.shape for w in network.weights]:
         raise ModelError(

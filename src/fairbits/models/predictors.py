@@ -26,6 +26,7 @@ from fairbits.models.direction import (
     output_order,
     with_own_classes,
 )
+from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import InputFormat, ModelOptions
 
@@ -46,8 +47,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
-    wanted = getattr(predictor, "n_features_in_", len(columns))
-    if wanted != len(columns):
+    wanted = _width_of(predictor)
+    if wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
             f"list those that it sees under [model] columns."
@@ -97,6 +98,8 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         batch=options.batch,
         name=name,
     )
+    if len(schema.classes) > 2 and box.table(_someone(decoder, schema)).shape[1] == len(schema.classes):
+        return Loaded(with_classes(box, schema, order), decoder.encoding)
     return Loaded(box, decoder.encoding)
 
 
@@ -115,8 +118,8 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
-    width = getattr(predictor, "n_features_in_", None)
-    ask = getattr(predictor, "predict_proba", None) or getattr(predictor, "predict", None)
+    width = _width_of(predictor)
+    ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
     if width is None or ask is None or _names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     box = BlackBox(
@@ -129,9 +132,9 @@ def _question(
     predictor: Any, schema: Schema, classes: tuple[str, ...] | None, favourable: int | None
 ) -> tuple[Decode, int | None]:
     """The method to call, and which column of its answer counts."""
-    if schema.classes and hasattr(predictor, "predict_proba"):
+    if schema.classes and callable(attribute(predictor, "predict_proba")):
         return predictor.predict_proba, favourable
-    if not hasattr(predictor, "predict"):
+    if not callable(attribute(predictor, "predict")):
         raise ModelError(f"{type(predictor).__name__!r} has neither predict_proba nor predict, so it cannot be asked.")
     if not schema.classes:
         return predictor.predict, None
@@ -170,7 +173,7 @@ def _decoding(
     decoders = _decoders(decoder)
     if stated is not None:
         return decoders[stated]
-    someone = np.array([[schema[name].first for name in decoder.names]])
+    someone = _someone(decoder, schema)
     complaint = ""
     ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:
@@ -190,25 +193,46 @@ def _decoding(
     raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
 
 
+def _someone(decoder: Decoder, schema: Schema) -> Codes:
+    """One person, to see what a model takes and answers."""
+    return np.array([[schema[name].values()[0] for name in decoder.names]])
+
+
 def _names_of(predictor: Any) -> list[str] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
-    for attribute in ("feature_names_in_", "feature_names_", "feature_name"):
-        found = getattr(predictor, attribute, None)
-        found = found() if callable(found) else found  # LightGBM's Booster has a method of this name
+    for name in ("feature_names_in_", "feature_names_", "feature_name"):
+        found = _listed(attribute(predictor, name))
         made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
-        if found is not None and len(found):
-            names = [str(name) for name in found]
+        if found:
+            names = [str(entry) for entry in found]
             numbered = any(names == [f"{mark}{i}" for i in range(len(names))] for mark in made_up)
             return None if numbered or names == [str(i) for i in range(len(names))] else names
     return None
 
 
+def _listed(found: Any) -> list[Any]:
+    """Names in whatever holds them; nothing where an attribute only sounds like it holds names."""
+    if callable(found):  # LightGBM's Booster has a method of this name
+        try:
+            found = found()
+        except Exception:  # noqa: BLE001 - a foreign method of the same name may want anything
+            return []
+    listed = np.asarray(found, dtype=object)
+    return listed.tolist() if listed.ndim == 1 and not isinstance(found, set | dict) else []
+
+
 def _classes_of(predictor: Any) -> tuple[str, ...] | None:
-    found = getattr(predictor, "classes_", None)
-    return None if found is None else tuple(text_of(value) for value in np.asarray(found).ravel().tolist())
+    found = _listed(attribute(predictor, "classes_"))
+    return tuple(text_of(value) for value in found) or None
+
+
+def _width_of(predictor: Any) -> int | None:
+    """How many columns it says that it takes, where it says so in a number."""
+    found = attribute(predictor, "n_features_in_")
+    return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
 
 
 def _categorical(predictor: Any) -> bool:
     """Whether it was trained on pandas categories (XGBoost and LightGBM treat them as such)."""
-    booster = getattr(predictor, "booster_", predictor)
-    return bool(getattr(predictor, "enable_categorical", False) or getattr(booster, "pandas_categorical", None))
+    booster = attribute(predictor, "booster_") or predictor
+    return attribute(predictor, "enable_categorical") is True or bool(_listed(attribute(booster, "pandas_categorical")))

@@ -181,6 +181,7 @@ def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
     people = np.column_stack(columns).astype(np.float64)
     theirs = _run(transform, people, schema)
-    size = float(np.abs(np.where(theirs == _GONE, 0, theirs)).max())
+    exact = theirs.astype(np.float64)
+    size = float(np.abs(np.where(exact == _GONE, 0.0, exact)).max())
     if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
         raise NotColumnwise

@@ -5,6 +5,7 @@ Models are what users bring, so these are Protocols: anything with the right met
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,34 @@ class HasClassScores(Protocol):
 
 
 @runtime_checkable
+class HasFreshScores(Protocol):
+    """Remembers its answers, and can be asked anew."""
+
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each encoded row, asked anew, row by row: nothing remembered, no equal rows put together."""
+
+
+class SeveralClasses(ABC):
+    """Our own models that know how many classes they decide between, and which one they score.
+
+    No Protocol, because foreign objects have attributes of these names that mean other things.
+    """
+
+    __slots__ = ()
+
+    favourable: int
+
+    @property
+    @abstractmethod
+    def classes(self) -> int | None:
+        """How many classes it decides between (0 for a regression, None where it is not known)."""
+
+    @abstractmethod
+    def with_favourable(self, index: int) -> Self:
+        """The same model, scoring another class."""
+
+
+@runtime_checkable
 class HasActivations(Protocol):
     """A look inside: the output of every layer."""
 
@@ -106,6 +135,19 @@ class CanSave(Protocol):
         """Write the model."""
 
 
+class Wrapper:
+    """Base of our own models that stand around another one, ``original``, and ask it."""
+
+    original: Any
+
+
+def kind_of(model: object) -> str:
+    """What a model is called in a sentence: the name of its type, or of the type inside its wrappers."""
+    while isinstance(model, Wrapper):
+        model = model.original
+    return type(model).__name__
+
+
 _INSTEAD: dict[type[Any], tuple[str, str]] = {
     HasClassScores: ("the probabilities of all classes", 'scores = "favourable"'),
     HasGradients: ("gradients", "a strategy that needs scores only, such as 'random'"),
@@ -121,4 +163,4 @@ def require(model: object, capability: type[Any], stage: str) -> None:
     """Refuse a model that cannot do what a stage needs, and say what to use instead."""
     if not isinstance(model, capability):
         what, instead = _INSTEAD[capability]
-        raise CapabilityError(f"{stage} needs {what}, which {type(model).__name__!r} does not offer; use {instead}.")
+        raise CapabilityError(f"{stage} needs {what}, which {kind_of(model)!r} does not offer; use {instead}.")

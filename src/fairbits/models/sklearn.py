@@ -1,4 +1,4 @@
-"""scikit-learn: perceptrons, bare or behind a pipeline of encoders, as native networks; all else as black boxes."""
+"""scikit-learn, bare or behind encoders: perceptrons and linear models as networks, trees, else black boxes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fairbits.domain.table import text_of
 from fairbits.errors import ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.chain import NotNative
+from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.network import Head, Network
 from fairbits.models.options import ModelOptions
@@ -22,6 +23,19 @@ from fairbits.models.trees.adapter import disagreement, from_booster, is_booster
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
 _HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
+_LOGISTIC = {"LogisticRegression", "LogisticRegressionCV"}
+_REGRESSIONS = {
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor"),
+    *(
+        "HuberRegressor",
+        "QuantileRegressor",
+        "BayesianRidge",
+        "ARDRegression",
+        "TheilSenRegressor",
+        "Lars",
+        "LassoLars",
+    ),
+}
 #: Steps that look at one column at a time. Tables are asked for, so their settings do not matter here.
 _COLUMNWISE = {
     *("ColumnTransformer", "Pipeline", "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
@@ -31,14 +45,14 @@ _COLUMNWISE = {
 
 
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """Any fitted scikit-learn model, native where it is a perceptron behind column-wise encoders."""
-    estimator = getattr(estimator, "best_estimator_", estimator)  # a finished grid search stands for its winner
+    """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
+    estimator = _winner(estimator)
     steps, final = _taken_apart(estimator)
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)
-    if not is_perceptron(final):
+    if not is_perceptron(final) and not is_linear(final):
         return from_predictor(estimator, schema, options)
-    network = network_of_sklearn(final)
+    network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
     classes = getattr(final, "classes_", None)
     names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
     if schema is None:
@@ -86,12 +100,68 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
         raise NotNative("its encoders look at several columns at once, or bend a real one.")
     if encoding.width != read.ensemble.features:
         raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
-    return with_encoding(read, encoding, read.notes)
+    return with_encoding(read, encoding, schema, read.notes)
 
 
 def is_perceptron(estimator: Any) -> bool:
     """Whether it has the makings of an MLPClassifier or MLPRegressor."""
-    return all(hasattr(estimator, name) for name in ("activation", "hidden_layer_sizes", "solver"))
+    marks = ("activation", "hidden_layer_sizes", "solver")
+    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    steps = attribute(estimator, "steps")
+    return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
+
+
+def _winner(estimator: Any) -> Any:
+    """A finished grid search stands for its winner."""
+    found = attribute(estimator, "best_estimator_")
+    return found if callable(attribute(found, "predict")) else estimator
+
+
+def _of_sklearn(estimator: Any) -> bool:
+    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies."""
+    kind = type(estimator)
+    if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
+        return False
+    outputs = 1 if np.ndim(estimator.coef_) == 1 else len(estimator.coef_)
+    if kind.__name__ in _REGRESSIONS:
+        return outputs == 1
+    if kind.__name__ == "SGDClassifier":
+        return outputs == 1 and estimator.loss == "log_loss"  # several classes are shares of sigmoids, no softmax
+    one_by_one = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
+    return kind.__name__ in _LOGISTIC and (outputs == 1 or not one_by_one)
+
+
+def network_of_linear(estimator: Any) -> Network:
+    """A linear or logistic model as a network of one layer."""
+    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
+    biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
+    head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
+    return Network.build([weights], [biases], head=head)
+
+
+def linear_with(estimator: Any, network: Network) -> Any:
+    """The same linear model with a network's weights, in place; untouched ones keep every bit."""
+    shape = np.shape(estimator.coef_)
+    changed = network.weights[0].T.reshape(shape)
+    same = np.asarray(estimator.coef_, dtype=np.float32) == changed
+    estimator.coef_ = np.where(same, estimator.coef_, changed)
+    biases = np.reshape(network.biases[0], np.shape(estimator.intercept_))
+    kept = np.where(np.asarray(estimator.intercept_, dtype=np.float32) == biases, estimator.intercept_, biases)
+    estimator.intercept_ = kept if np.ndim(kept) else float(kept)
+    return estimator
+
+
+def final_of(estimator: Any) -> Any:
+    """What stands at the end of a pipeline or a finished search."""
+    return _taken_apart(_winner(estimator))[1]
 
 
 def network_of_sklearn(estimator: Any) -> Network:
@@ -114,7 +184,7 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 def perceptron_in(estimator: Any) -> Any:
     """The perceptron at the end of a model, whose weights a repair may change."""
-    final = _taken_apart(getattr(estimator, "best_estimator_", estimator))[1]
+    final = _taken_apart(_winner(estimator))[1]
     network_of_sklearn(final)
     return final
 
@@ -122,7 +192,7 @@ def perceptron_in(estimator: Any) -> Any:
 def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
         estimator = estimator.steps[-1][1]
     return steps, estimator
@@ -172,7 +242,7 @@ def _behind(
 
 
 def _transform(estimator: Any, rows: Any) -> Any:
-    while hasattr(estimator, "steps"):
+    while is_pipeline(estimator):
         for _, step in estimator.steps[:-1]:
             rows = rows if step in (None, "passthrough") else step.transform(rows)
         estimator = estimator.steps[-1][1]

@@ -33,6 +33,8 @@ def import_torch(purpose: str) -> Any:
 
 def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A module, native where it is a chain of dense layers."""
+    if not isinstance(module, import_torch("reading PyTorch modules").nn.Module):
+        raise ModelError(f"a {type(module).__name__!r} of PyTorch is no module; hand over the nn.Module itself.")
     module.eval()  # dropout and batch statistics belong to training
     try:
         network = chain_of_module(module).network(options.favourable)

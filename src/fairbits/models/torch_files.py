@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickletools
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,16 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.chain import NotNative
+from fairbits.models.limits import MAX_DESCRIPTION
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pt2 import Archive
 from fairbits.models.torch import chain_of_module, from_torch, import_torch
 from fairbits.models.trial import tried
+
+#: Homes of what a state dict is made of.
+_OF_TENSORS = {"torch", "torch._utils", "torch.storage", "collections"}
 
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -48,7 +54,7 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
     if options.factory is not None:
         check_reference(options.factory, trust_code=options.trust_code)
     elif not options.trust_pickle:
-        raise _no_factory(path)
+        raise _more_than_weights(path) if _holds_more(path) else _no_factory(path)
     import_torch("reading PyTorch weights")
     options = tried(path, schema, options, needs=("torch",))
     return from_torch(module_of(path, options), schema, options)
@@ -72,6 +78,30 @@ def module_of(path: Path, options: ModelOptions) -> Any:
     except Exception as error:  # noqa: BLE001 - the factory is foreign code
         raise ModelError(f"the weights in {str(path)!r} do not fit {options.factory!r}: {reason(error)}") from None
     return module
+
+
+def _more_than_weights(path: Path) -> ModelError:
+    return ModelError(
+        f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
+        f"add --trust-pickle if you trust whoever made it."
+    )
+
+
+def _holds_more(path: Path) -> bool:
+    """Whether a file names classes besides those of plain tensors; told from its opcodes, which are not run."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            entry = next(entry for entry in file.infolist() if entry.filename.endswith("data.pkl"))
+            if entry.file_size > MAX_DESCRIPTION:
+                return True
+            for code, argument, _ in pickletools.genops(file.read(entry)):
+                if code.name == "STACK_GLOBAL":
+                    return True
+                if code.name == "GLOBAL" and str(argument).partition(" ")[0] not in _OF_TENSORS:
+                    return True
+    except Exception:  # noqa: BLE001 - a damaged file is named by whoever reads it
+        return False
+    return False
 
 
 def _no_factory(path: Path) -> ModelError:
@@ -150,8 +180,5 @@ def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
         return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
         if "weights_only" in str(error) or "Unsupported global" in str(error):
-            raise ModelError(
-                f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
-                f"add --trust-pickle if you trust whoever made it."
-            ) from None
+            raise _more_than_weights(path) from None
         raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file: {reason(error)}") from None

@@ -17,7 +17,7 @@ from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.blackbox import reason
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.protocols import Array, Do, Slope
+from fairbits.models.protocols import Array, Do, SeveralClasses, Slope
 from fairbits.models.torch import import_torch
 from fairbits.models.torch_trial import layers_of, told_from, width_of
 
@@ -25,7 +25,7 @@ from fairbits.models.torch_trial import layers_of, told_from, width_of
 _TRIAL = 64
 
 
-class TorchModel:
+class TorchModel(SeveralClasses):
     """``layers`` are names of submodules with (n, width) outputs; the last layer is the output after its head."""
 
     def __init__(
@@ -184,7 +184,7 @@ class TorchModel:
         found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
         if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:
             raise ModelError("the module does not put out one tensor with a row per person.")
-        return found.float().reshape(len(rows), -1)
+        return found.float().reshape(len(rows), -1).clone()  # a module may answer with the same buffer every time
 
     def _probabilities(self, found: Any) -> Any:
         if self.output == "logit":
@@ -224,7 +224,7 @@ def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
             for do in held:
                 found[:, do.neuron] = do.value
         if seen is not None:
-            seen[name] = found.reshape(len(found), -1)
+            seen[name] = found.reshape(len(found), -1).clone()  # a later layer may work in place
         return found
 
     return hook

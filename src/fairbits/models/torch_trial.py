@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
+from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.torch import import_torch
 
@@ -34,7 +35,8 @@ def width_of(run: Run, module: Any, schema: Schema | None, options: ModelOptions
         tried = [Encoding.identity(schema, columns=options.columns).width]
         tried.append(Encoding.one_hot(schema, columns=options.columns).width)
     else:
-        tried = [int(m.in_features) for m in module.modules() if hasattr(m, "in_features")][:1]
+        widths = (attribute(m, "in_features") for m in module.modules())
+        tried = [width for width in widths if isinstance(width, int) and width > 0][:1]
     complaint = "it has no dense layer that tells; give a schema."
     for width in tried:
         try:

@@ -96,7 +96,7 @@ class VariantShard:
     def identity(self, subject: Subject) -> dict[str, Any]:
         """What its figures depend on."""
         return {
-            "subject": subject.fingerprint(),
+            "subject": subject.identity.id,
             "queries": self.queries,
             "seed": self.repeat,
             "variant": self.variant,

@@ -300,7 +300,7 @@ class Arena:
         cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
 
     def _identity(self, settings: Settings) -> dict[str, Any]:
-        identity = {"subject": self.subject.fingerprint(), "kept": KEPT, **asdict(settings)}
+        identity = {"subject": self.subject.identity.id, "kept": KEPT, **asdict(settings)}
         identity.pop("threads")
         return identity
 

@@ -120,7 +120,7 @@ class Rq3Shard:
 
     def identity(self, subject: Subject) -> dict[str, Any]:
         """What its figures depend on."""
-        identity = {"subject": subject.fingerprint(), **asdict(self.settings), "samples": SAMPLES, "loss": MOST_LOSS}
+        identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MOST_LOSS}
         identity.pop("threads")  # seconds change with them, cases do not
         return identity
 

@@ -130,6 +130,7 @@ class RepairResult:
     files: tuple[Path, ...] = ()  # the model, in the format that it came in first
     subject_file: Path | None = None  # about the first of them, as every command takes it
     warnings: tuple[str, ...] = ()
+    identity: str = ""  # of the subject before the repair, in short
 
     @property
     def regression(self) -> bool:

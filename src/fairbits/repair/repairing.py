@@ -100,8 +100,9 @@ def repair_run(
         files=written.files,
         subject_file=written.subject_file,
         warnings=(*written.warnings, *_cautions(chosen, before, max_accuracy_loss)),
+        identity=about.identity.id,
     )
-    write(result, opened.folder)
+    write(result, opened.folder, opened.content())
     return result
 
 

@@ -12,7 +12,7 @@ from fairbits.data import Subject
 from fairbits.data.exporting import document_of_subject, encoding_word
 from fairbits.domain.toml import read_document, section_of
 from fairbits.errors import CapabilityError
-from fairbits.models import HasActivations, Network
+from fairbits.models import HasActivations, Network, kind_of
 
 #: The table of a subject that has none in a file of its own.
 TABLE = "repaired_table.parquet"
@@ -22,7 +22,7 @@ def network_of(subject: Subject) -> Network:
     """The network to be repaired, or what can be done instead."""
     if isinstance(subject.model, Network):
         return subject.model
-    kind = type(subject.model).__name__
+    kind = kind_of(subject.model)
     if isinstance(subject.model, HasActivations):
         raise CapabilityError(
             f"repair changes the weights of chains of dense layers, and this {kind!r} is none: its path branches, or "

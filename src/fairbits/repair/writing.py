@@ -47,18 +47,19 @@ COLUMNS = pa.schema(
 )
 
 
-def write(result: RepairResult, folder: Path) -> None:
-    """Write both files, each whole or not at all."""
+def write(result: RepairResult, folder: Path, content: str | None = None) -> None:
+    """Write both files, each whole or not at all; ``content`` is the hash of the cases that were read."""
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
     write_whole(folder / TABLE, memoryview(sink.getvalue()))
-    write_json(folder / DOCUMENT, document(result))
+    write_json(folder / DOCUMENT, {**document(result), "content": content})
 
 
 def document(result: RepairResult) -> dict[str, Any]:
     """Everything but the weights."""
     return {
         "subject": result.subject,
+        "identity": result.identity,
         "version": __version__,
         "seed": result.seed,
         "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0

@@ -12,7 +12,7 @@ from fairbits.data.subject import between_notes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
-from fairbits.models import HasActivations, HasGradients, HasInterventions, Network
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import measuring, words
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
@@ -43,12 +43,14 @@ def compute_report(
     searched = searched_of(run, summary)
     people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
     facts = _about(about, evaluator)
+    if measured.noise is not None:
+        facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=words.sentence(facts, bits),
+        sentence=words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,
@@ -121,7 +123,7 @@ def _model_words(subject: Subject) -> str:
             held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
             offers.append(f"the outputs of {len(hidden)} hidden {what} ({shape}){held}")
     gives = joined(["scores", *offers]) if offers else "scores only"
-    return f"a model that gives {gives} ({type(model).__name__})"
+    return f"a model that gives {gives} ({kind_of(model)})"
 
 
 def _remaking(run: Run, searched: Searched) -> Remaking:
@@ -129,7 +131,7 @@ def _remaking(run: Run, searched: Searched) -> Remaking:
     return Remaking(
         commands=words.commands(manifest, searched.figures, _stages(run.folder)),
         seed=manifest["seed"],
-        fingerprint=manifest["fingerprint"],
+        identity=manifest["identity"]["id"],
         versions=run.versions,
         created=run.created,
         status=run.status,

@@ -239,7 +239,7 @@ def _again(data: ReportData) -> Iterator[str]:
         yield f"    {shortened(command, 1000)}"
     yield ""
     pairs = [
-        ("fingerprint", again.fingerprint),
+        ("identity", again.identity),
         ("model", about.model),
         ("protected", joined(list(about.protected))),
         ("ε", f"{about.epsilon:g}"),

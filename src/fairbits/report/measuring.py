@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from fairbits.data import Subject
-from fairbits.measure import Estimate, Evaluator, Measurement, Progress, Stake, measure_table
+from fairbits.measure import Estimate, Evaluator, Measurement, Noise, Progress, Stake, measure_table, noise_of
 from fairbits.report.record import Measured
 from fairbits.store.files import read_json, write_json
+from fairbits.subject import check_identity
 
 NAME = "measure.json"
 #: Real people with a portrait in the report.
@@ -21,17 +22,26 @@ MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
 
 
 def measure_rows(
-    evaluator: Evaluator, subject: Subject, seed: int, *, progress: Progress | None = None
+    evaluator: Evaluator,
+    subject: Subject,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    max_rows: int | None = None,
 ) -> dict[str, Any]:
-    """Measure all rows, or as many as can be done in a minute; the document of measure.json."""
+    """Measure all rows, or as many as can be done in a minute; the document of measure.json.
+
+    ``max_rows`` bounds the rows further, where there is less time than that.
+    """
     table = subject.table
     most = max(1, (MOST_SCORES if evaluator.native else MOST_FOREIGN_SCORES) // evaluator.m)
+    most = most if max_rows is None else max(1, min(most, max_rows))
     rng = np.random.default_rng(seed)
     chosen = np.arange(len(table))
     if len(table) > most:
         chosen = np.sort(rng.choice(len(table), most, replace=False))
         table = table.rows(chosen)
-    found = measure_table(evaluator, table, rng, progress=progress)
+    found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
     return document_of(found, subject, seed, chosen)
 
 
@@ -42,10 +52,11 @@ def document_of(
     rows = [person.row for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
-        "fingerprint": subject.fingerprint(),
+        "identity": subject.identity.document(),
         "seed": seed,
         "rows_total": len(subject.table),
         "figures": found.summary(),
+        "noise": None if found.noise is None else found.noise.document(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "stakes": [asdict(stake) for stake in found.stakes()],
@@ -54,7 +65,7 @@ def document_of(
 
 
 def kept(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any] | None:
-    """The measurement in a run's folder, if it is one of this subject under these settings."""
+    """The measurement in a run's folder, if there is one under these settings; one of another subject is refused."""
     path = folder / NAME
     if not path.is_file():
         return None
@@ -62,9 +73,11 @@ def kept(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any]
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    wanted = (subject.fingerprint(), evaluator.epsilon, evaluator.partition)
-    found = (document.get("fingerprint"), figures.get("epsilon"), figures.get("partition"))
-    return document if found == wanted else None
+    wanted = (evaluator.epsilon, evaluator.partition)
+    if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
+        return None
+    check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
+    return document
 
 
 def keep(folder: Path, document: dict[str, Any]) -> None:
@@ -87,6 +100,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         bound_bits=bound["bits"],
         bound_rate=bound["rate"],
         bound_confidence=bound["confidence"],
+        noise=Noise.read(document.get("noise")),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbits.domain.words import quality
-from fairbits.measure import Estimate, Stake
+from fairbits.measure import Estimate, Noise, Stake
 from fairbits.subject.quality import Quality
 
 
@@ -39,7 +39,7 @@ class Remaking:
 
     commands: tuple[str, ...]
     seed: int
-    fingerprint: str
+    identity: str
     versions: Mapping[str, str]
     created: str
     status: str
@@ -71,6 +71,7 @@ class Measured:
     bound_bits: float
     bound_rate: float
     bound_confidence: float
+    noise: Noise | None = None  # None where the model always answers the same
 
     @property
     def complete(self) -> bool:

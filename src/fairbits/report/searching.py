@@ -36,16 +36,16 @@ def summary_of_run(run: Run) -> dict[str, Any]:
     """The summary that the search wrote; for a run that has not ended, what follows from its cases."""
     if run.summary is not None:
         return dict(run.summary)
-    state = run.checkpoint or {}
-    tally = state.get("tally", {})
+    counted = [record.tally or (record.state or {}).get("tally", {}) for record in run.tasks.values()]
     names = ("subject", "strategy", "partition", "epsilon", "seed", "within")
     return {
         **{name: run.manifest.get(name) for name in names},
         "m": run.twins.m,
-        "seconds": state.get("seconds"),
-        "evaluations": tally.get("evaluations"),
-        "queries": tally.get("queries"),
-        "seeds": tally.get("seeds"),
+        "seconds": max((record.seconds for record in run.tasks.values()), default=None),
+        "evaluations": sum(record.evaluations for record in run.tasks.values()),
+        "queries": sum(tally.get("queries", 0) for tally in counted),
+        "seeds": sum(tally.get("seeds", 0) for tally in counted),
+        "ends": [record.evaluations for record in run.tasks.values()],
         **run.figures(),
         "exact": [],
     }

@@ -33,7 +33,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "worst": [_person(one) for one in data.people],
             "examined": list(data.examined),
             "not_examined": list(data.not_examined),
-            "fingerprint": data.remaking.fingerprint,
+            "identity": data.remaking.identity,
             "commands": list(data.remaking.commands),
             "versions": dict(data.remaking.versions),
             "status": data.remaking.status,
@@ -43,6 +43,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             **measured.figures,
             **data.about.quality.figures(),
             "rows_total": measured.rows_total,
+            "noise": None if measured.noise is None else measured.noise.document(),
             "bound": {
                 "bits": measured.bound_bits,
                 "rate": measured.bound_rate,

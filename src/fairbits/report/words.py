@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.domain.words import joined, shortened, unsigned_zero
+from fairbits.measure import Noise
 from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"
@@ -40,14 +42,17 @@ def limits(about: About) -> tuple[str, ...]:
     return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
 
 
-def sentence(about: About, bits: float) -> str:
-    """The report in one sentence."""
+def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
+    """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
         return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
-    return f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    found = f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
+    if noise is None:
+        return found
+    return f"{found} Its answers vary: one and the same twin shows up to {noise.null_q_inf_max:.2f} bits."
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
@@ -118,23 +123,51 @@ def commands(
         words.append("--on-data" if manifest["options"].get("distance") == 0 else "--exhaustive 1")
     else:
         words.append(f"--strategy {manifest['strategy']}")
-        if summary.get("evaluations"):
-            words.append(f"--evaluations {summary['evaluations']}")
-        words += [f"--option {shlex.quote(f'{key}={value}')}" for key, value in manifest["options"].items()]
+        words += [f"--option {shlex.quote(f'{key}={_option(value)}')}" for key, value in manifest["options"].items()]
+    words += _limits(manifest, summary)
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
+    if manifest.get("repeats", 1) != 1:
+        words.append(f"--repeats {manifest['repeats']}")
     if manifest.get("within") is not None:
         words.append(f"--within {manifest['within']}")
     if manifest.get("min_plausibility") is not None:
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
     if manifest.get("as_is"):
         words.append("--as-is")
-    words.append(f"--protected {shlex.quote(','.join(shortened(p, 60) for p in manifest['protected']))} --out again")
+    words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
     for stage, document in stages.items():
         if document is not None:
             extra = f" --samples {document['samples']}" if stage == "debug" else ""
             found.append(f"fairbits {stage} again --seed {document['seed']}{extra}")
     return (*found, "fairbits report again")
+
+
+def _limits(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """The budget without its clock: where that ended each task, and into how many the search was cut."""
+    limits, ends = manifest["budget"], summary.get("ends")
+    found = [f"--{name} {limits[name]}" for name in ("evaluations", "cases", "queries") if limits.get(name) is not None]
+    if ends is None and limits.get("ends"):
+        ends = limits["ends"]
+    cut = manifest.get("shards")
+    if cut is not None and (cut > 1 or found):
+        found.append(f"--shards {cut}")
+    if ends is not None:
+        found.append(f"--ends {','.join(map(str, ends))}")
+    if manifest.get("batch") is not None:
+        found.append(f"--batch {manifest['batch']}")
+    return found
+
+
+def _option(value: Any) -> str:
+    """A value as ``--option`` reads it: a word as it is, unless it could be read as something else."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    try:
+        json.loads(value)
+    except json.JSONDecodeError:
+        return value
+    return json.dumps(value)
 
 
 def budget(limits: Mapping[str, Any]) -> str:

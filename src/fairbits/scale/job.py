@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from fairbits.errors import UsageError
+from fairbits.store import WriteError
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
@@ -93,8 +95,8 @@ def fault_of(error: BaseException) -> Fault:
     words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(": ")
     if isinstance(error, MemoryError):
         return Fault("memory", "it ran out of memory", error)
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return Fault("disk", f"no space was left ({error.strerror})", error)
+    if isinstance(error, OSError | WriteError) and error.errno in _FULL:
+        return Fault("disk", f"no space was left ({os.strerror(error.errno or 0)})", error)
     if isinstance(error, ConnectionError):
         return Fault("connection", words, error)
     return Fault("error", words, error)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Unpack
 
 from fairbits.data import Subject, load_subject
 from fairbits.domain.limits import GrantOptions
+from fairbits.domain.words import joined
 from fairbits.errors import ModelError
+from fairbits.subject import differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,12 @@ class Portable:
     """What a worker needs to have the subject of its coordinator, and no other."""
 
     name: str
-    fingerprint: str
+    identity: dict[str, Any]
     content: bytes | None
     source: str | None
     protected: tuple[str, ...]
     grants: GrantOptions = field(default_factory=GrantOptions)
+    repeats: int = 1
 
     @classmethod
     def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
@@ -35,7 +38,8 @@ class Portable:
                     f"in a subject.toml, which workers can open, or leave the workers out."
                 ) from None
         protected = tuple(subject.schema.protected)
-        return cls(subject.name, subject.fingerprint(), content, subject.source, protected, grants)
+        known = subject.identity.document()
+        return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats)
 
     def open(self) -> Subject:
         """The subject, in whatever process this is."""
@@ -43,9 +47,12 @@ class Portable:
             subject: Subject = pickle.loads(self.content)  # noqa: S301 - packed by our own coordinator
             return subject
         subject = load_subject(str(self.source), **self.grants).with_protected(self.protected)
-        if subject.fingerprint() != self.fingerprint:
+        subject = subject.with_repeats(self.repeats)
+        found = differences(self.identity, subject.identity)
+        if found:
+            parts = [f"the {noun}'s {joined(words)}" for noun, words in found.items()]
             raise ModelError(
-                f"subject {self.name!r} is another one where the worker runs ({self.source!r}); give all machines "
-                f"the same model and table."
+                f"subject {self.name!r} is another one where the worker runs ({self.source!r}): {'; '.join(parts)}; "
+                f"give all machines the same model and table."
             )
         return subject

@@ -6,6 +6,7 @@ from fairbits.search.problem import Problem
 from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
 from fairbits.search.running import Settings, search_subject
 from fairbits.search.strategy import Strategy
+from fairbits.search.tasks import Plan, Task
 
 __all__ = [
     "DEFAULT",
@@ -13,10 +14,12 @@ __all__ = [
     "Budget",
     "BudgetSpent",
     "Oracle",
+    "Plan",
     "Problem",
     "Settings",
     "Strategy",
     "Tally",
+    "Task",
     "make_strategy",
     "search_subject",
     "seconds_of",

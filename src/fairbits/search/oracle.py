@@ -17,7 +17,7 @@ from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation, Foresight
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.seen import Seen, keys_of
+from fairbits.search.seen import Keys, Seen, keys_of
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
 MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
@@ -28,8 +28,10 @@ Clock = Callable[[], float]
 class Sink(Protocol):
     """Where cases go."""
 
-    def append(self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str) -> None:
-        """Take some distinct cases."""
+    def append(
+        self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str, *, keys: Keys | None = None
+    ) -> None:
+        """Take some distinct cases, with the hashes of who they are."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,29 @@ class Tally:
     goal: int | None = None  # how many evaluations there will be in all, where a strategy knows
     twins_removed: int = 0
     moves_removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The stretch that a resumed task repeats: from where its state is known to where its cases end.
+
+    Nothing found there is kept twice, and none of its time is counted twice: the clock shows what it showed then, in
+    proportion to the evaluations, until the task is again where it was.
+    """
+
+    first: int = 0  # evaluations at the beginning of the repeated round
+    last: int = 0  # evaluations that were done before the run ended
+    begin: float = 0.0  # seconds at ``first``
+    end: float = 0.0  # seconds at ``last``
+
+    def seconds(self, evaluations: int) -> float:
+        """What the clock showed about when so many evaluations had been done."""
+        done = (evaluations - self.first) / max(1, self.last - self.first)
+        return self.begin + done * (self.end - self.begin)
+
+
+#: k of a seed that has not been asked about.
+_UNASKED = -1
 
 
 @dataclass(slots=True)
@@ -78,6 +103,8 @@ class Oracle:
         tally: Tally | None = None,
         clock: Clock = time.perf_counter,
         used_seconds: float = 0.0,
+        replay: Replay | None = None,
+        batch: int | None = None,
         watch: Callable[[Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ):
@@ -89,32 +116,66 @@ class Oracle:
         self._sink = sink
         self._seen = _filter_for(budget) if seen is None else seen
         self._clock = clock
+        self._used = used_seconds
         self._start = clock() - used_seconds
+        self._replay = replay if replay is not None and replay.last > self.tally.evaluations else None
+        self._resume_at = max(used_seconds, 0.0 if replay is None else replay.end)
+        if self._replay is None and replay is not None:
+            self._start = clock() - self._resume_at
+        self._batch = batch
+        self.replayed = 0.0  # seconds spent on repeating what an earlier attempt had done
         self._watch = watch
         self._stop = stop
         self._seeds = _Seeds()
 
     @property
     def seconds(self) -> float:
-        """Since the search began, pauses of a resumed run left out."""
+        """Since the search began; pauses of a resumed run, and what it repeats, are left out."""
+        if self.replaying and self._replay is not None:
+            return self._replay.seconds(self.tally.evaluations)
         return self._clock() - self._start
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the search is still where it was before it was resumed."""
+        if self._replay is None:
+            return False
+        if self.tally.evaluations < self._replay.last:
+            return True
+        now = self._clock()
+        self.replayed = now - self._start - self._used
+        self._replay, self._start = None, now - self._resume_at
+        return False
 
     def open_seeds(self, rows: Indices, *, origin: str = "seed") -> tuple[Indices, Evaluation]:
         """Start from real people: gives their seed numbers (for ``ask``) and their figures."""
         first = len(self._seeds.rows)
         numbers = np.arange(first, first + len(rows))
         now = self.seconds
-        pad = np.zeros(len(rows), dtype=np.int64)
-        for name, more in (("rows", rows), ("k_initial", pad), ("k_best", pad)):
+        unasked = np.full(len(rows), _UNASKED, dtype=np.int64)
+        for name, more in (("rows", rows), ("k_initial", unasked), ("k_best", unasked)):
             setattr(self._seeds, name, np.concatenate([getattr(self._seeds, name), more]))
         for name in ("begun", "reached"):
             setattr(self._seeds, name, np.concatenate([getattr(self._seeds, name), np.full(len(rows), now)]))
-        figures = self.ask(self.problem.rows[rows], seeds=numbers, origin=origin)
-        self._seeds.k_initial[numbers] = figures.k
-        return numbers, figures
+        return numbers, self.ask(self.problem.rows[rows], seeds=numbers, origin=origin)
 
     def ask(self, people: Codes, *, seeds: Indices | None = None, origin: str) -> Evaluation:
-        """Figures of these people. Ends the search (BudgetSpent) at the last person that the budget allows."""
+        """Figures of these people. Ends the search (BudgetSpent) at the last person that the budget allows.
+
+        A slow model is asked about ``batch`` people at a time, so that a clock can end the search between them.
+        """
+        step = self._batch or len(people)
+        if len(people) <= step:
+            return self._ask(people, seeds, origin)
+        starts = range(0, len(people), step)
+        return Evaluation.concatenate(
+            [
+                self._ask(people[start : start + step], None if seeds is None else seeds[start : start + step], origin)
+                for start in starts
+            ]
+        )
+
+    def _ask(self, people: Codes, seeds: Indices | None, origin: str) -> Evaluation:
         if self._stop is not None and self._stop():
             raise Stopped
         allowed = self._allowed(len(people))
@@ -160,8 +221,13 @@ class Oracle:
 
     def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """The score of one twin of each person, (n,): a query each, but nobody is asked about in full, or kept."""
-        self._query(len(people))
-        return self.evaluator.scores_at(people, twins)
+        step = len(people) if self._batch is None else self._batch * self.evaluator.m
+        found = []
+        for start in range(0, max(len(people), 1), max(step, 1)):
+            some = slice(start, start + step)
+            self._query(len(people[some]))
+            found.append(self.evaluator.scores_at(people[some], twins[some]))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """What every layer puts out for one twin of each person."""
@@ -177,28 +243,37 @@ class Oracle:
 
     def _query(self, count: int) -> None:
         """Count questions that are no evaluations, and ask none after the end."""
-        if self.budget.seconds is not None and self.seconds >= self.budget.seconds:
+        if self._out_of_time:
             raise BudgetSpent
         self.tally.queries += count
 
     def close_round(self) -> None:
-        """Add this round's seeds to the tally; the next round has its own."""
+        """Add this round's seeds to the tally; the next round has its own.
+
+        Seeds that were drawn, but not asked about before the budget ended, do not count.
+        """
         seeds, tally = self._seeds, self.tally
-        tally.seeds += len(seeds.rows)
-        tally.k_initial_sum += float(seeds.k_initial.sum())
-        tally.k_final_sum += float(seeds.k_best.sum())
-        tally.seconds_to_k_final_sum += float((seeds.reached - seeds.begun).sum())
+        asked = seeds.k_initial != _UNASKED
+        tally.seeds += int(asked.sum())
+        tally.k_initial_sum += float(seeds.k_initial[asked].sum())
+        tally.k_final_sum += float(seeds.k_best[asked].sum())
+        tally.seconds_to_k_final_sum += float((seeds.reached - seeds.begun)[asked].sum())
         self._seeds = _Seeds()
+
+    @property
+    def _out_of_time(self) -> bool:
+        """Whether the clock has ended the search; it does not while the search repeats what it had done."""
+        return self.budget.seconds is not None and not self.replaying and self.seconds >= self.budget.seconds
 
     def _allowed(self, wanted: int) -> int:
         budget = self.budget
-        if budget.seconds is not None and self.seconds >= budget.seconds:
+        if self._out_of_time:
             return 0
         if budget.queries is not None:
             wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
         if budget.evaluations is None:
             return wanted
-        return min(wanted, budget.evaluations - self.tally.evaluations)
+        return max(0, min(wanted, budget.evaluations - self.tally.evaluations))
 
     def _figures(self, people: Codes) -> Evaluation:
         """Figures, in which nobody who cannot exist looks like a find. Proposals come through Problem.limit, so this
@@ -234,6 +309,8 @@ class Oracle:
             tally.local_tries += n
             tally.local_ids += int(figures.flips.sum())
         if seeds is not None:
+            fresh = self._seeds.k_initial[seeds] == _UNASKED
+            self._seeds.k_initial[seeds[fresh]] = figures.k[fresh]
             before = self._seeds.k_best[seeds]
             np.maximum.at(self._seeds.k_best, seeds, figures.k)
             risen = seeds[self._seeds.k_best[seeds] > before]
@@ -241,19 +318,29 @@ class Oracle:
 
     def _record(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> bool:
         """Keep whom nobody has kept before; says whether the budget of cases is full."""
-        new = np.flatnonzero(self._seen.add(keys_of(people, self.problem.person)))
+        keys = keys_of(people, self.problem.person)
+        new = np.flatnonzero(self._seen.add(keys))
         if self.problem.schema.rules or self.problem.min_plausibility is not None:
             new = new[self.problem.allowed(people[new])]
         limit = self.budget.cases
         if limit is not None:
-            new = new[: limit - self.tally.cases]
+            new = new[: max(0, limit - self.tally.cases)]
         if len(new):
-            self._keep(people[new], figures, new, None if seeds is None else self._seeds.rows[seeds[new]], origin)
+            rows = None if seeds is None else self._seeds.rows[seeds[new]]
+            self._keep(people[new], figures, new, rows, origin, keys[new])
         else:
             self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
-        return limit is not None and self.tally.cases >= limit
+        return limit is not None and self.tally.cases >= limit and not self.replaying
 
-    def _keep(self, people: Codes, figures: Evaluation, new: Indices, seed_rows: Indices | None, origin: str) -> None:
+    def _keep(
+        self,
+        people: Codes,
+        figures: Evaluation,
+        new: Indices,
+        seed_rows: Indices | None,
+        origin: str,
+        keys: Keys,
+    ) -> None:
         now, tally = self.seconds, self.tally
         numbers = tally.evaluations - len(figures.k) + new
         columns: dict[str, Any] = {
@@ -272,7 +359,7 @@ class Oracle:
             "evaluation": numbers,
             "seconds": now,
         }
-        self._sink.append(people, columns, origin)
+        self._sink.append(people, columns, origin, keys=keys)
         tally.cases += len(new)
         found = int(columns["flips"].sum())
         if found and tally.seconds_to_first_id is None:

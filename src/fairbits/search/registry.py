@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, get_args, get_type_hints
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
+from fairbits.models import kind_of
 from fairbits.search.adf import Adf
 from fairbits.search.aequitas import Aequitas
 from fairbits.search.climb import Climb
@@ -46,7 +47,7 @@ def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> St
     if missing is not None:
         able = ", ".join(other.name for other in STRATEGIES.values() if lacking(other, problem) is None)
         raise CapabilityError(
-            f"strategy {name!r} needs {missing}, which {type(problem.evaluator.model).__name__!r} does not offer; "
+            f"strategy {name!r} needs {missing}, which {kind_of(problem.evaluator.model)!r} does not offer; "
             f"use one of: {able}."
         )
     return kind(**options)

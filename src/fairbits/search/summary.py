@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from fairbits.measure import Evaluator
 from fairbits.search.oracle import Tally
@@ -16,23 +18,47 @@ if TYPE_CHECKING:
 MOST_SCORES = 200_000_000
 
 
-class Searched(Protocol):
-    """What an oracle knows in the end; many of them together know the same."""
+#: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
+_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
+_FIRST_IDS = "SELECT seconds FROM cases WHERE flips ORDER BY seconds LIMIT 1 OFFSET {}"
 
-    tally: Tally
-    findings: dict[str, Any]
+
+@dataclass(slots=True)
+class Totals:
+    """What all tasks of a search have done together."""
+
     problem: Problem
+    seconds: float
+    tally: Tally = field(default_factory=Tally)
+    findings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def evaluator(self) -> Evaluator:
         """Who measured."""
+        return self.problem.evaluator
 
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
+    @classmethod
+    def of(cls, problem: Problem, seconds: float, tasks: Iterable[tuple[Tally, dict[str, Any]]], run: Run) -> Totals:
+        """Put tasks together, in their order: what they say does not depend on who was first."""
+        totals = cls(problem, seconds)
+        for tally, findings in tasks:
+            add_tally(totals.tally, tally)
+            totals.findings |= findings
+        for name, place in (("seconds_to_first_id", 0), ("seconds_to_1000_id", 999)):
+            rows = run.query(_FIRST_IDS.format(place))["seconds"].to_pylist()
+            setattr(totals.tally, name, rows[0] if rows else None)
+        return totals
 
 
-def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
+def add_tally(total: Tally, more: Tally) -> None:
+    """Sums, but for what is a maximum."""
+    for one in fields(Tally):
+        was, now = getattr(total, one.name), getattr(more, one.name)
+        if one.name not in _ASKED:
+            setattr(total, one.name, max(was, now) if one.name in _LARGEST else was + now)
+
+
+def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
     """Every headline figure under its fixed name; ``exact`` lists those that are no lower bounds."""
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
@@ -51,6 +77,10 @@ def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: i
         "moves_removed": tally.moves_removed,
         "m": evaluator.m,
         "bits_limit": evaluator.bits_limit,
+        "identity": run.manifest["identity"]["id"],
+        "repeats": run.manifest.get("repeats", 1),
+        "noise": run.manifest.get("noise"),
+        "null_q_inf_max": (run.manifest.get("noise") or {}).get("null_q_inf_max", 0.0),
         "seconds": oracle.seconds,
         "evaluations": tally.evaluations,
         "queries": tally.queries,
@@ -68,7 +98,7 @@ def summarise(run: Run, oracle: Searched, settings: Settings, *, exact_within: i
     }
 
 
-def _near_figures(figures: dict[str, Any], oracle: Searched, exact_within: int | None) -> list[str]:
+def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | None) -> list[str]:
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
     rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []

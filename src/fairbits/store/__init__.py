@@ -1,10 +1,9 @@
-"""A search run on disk: manifest, append-only Parquet parts, DuckDB questions, resume."""
+"""A search run on disk: manifest, records of tasks, Parquet parts, DuckDB questions, resume."""
 
 from fairbits.store.records import Case
 from fairbits.store.run import Run
-from fairbits.store.sharded import ShardedWriter
-from fairbits.store.shards import ShardWriter
 from fairbits.store.subjects import subject_of
-from fairbits.store.writer import RunWriter
+from fairbits.store.tasks import TaskRecord
+from fairbits.store.writer import RunWriter, TaskWriter, WriteError
 
-__all__ = ["Case", "Run", "RunWriter", "ShardWriter", "ShardedWriter", "subject_of"]
+__all__ = ["Case", "Run", "RunWriter", "TaskRecord", "TaskWriter", "WriteError", "subject_of"]

@@ -33,14 +33,15 @@ class Block:
         self.rows = 0
         self._layout = layout
         self._complete = complete
-        self._pieces: list[tuple[Codes, dict[str, npt.NDArray[Any]], npt.NDArray[np.str_]]] = []
+        self._pieces: list[tuple[Codes, dict[str, npt.NDArray[Any]], npt.NDArray[np.str_], npt.NDArray[Any]]] = []
         self._batch: pa.RecordBatch | None = None
 
-    def add(self, codes: Codes, figures: Figures, origin: Any) -> None:
-        """Copy some rows; a figure or an origin that is one value counts for all of them."""
+    def add(self, codes: Codes, figures: Figures, origin: Any, bucket: Any = 0) -> None:
+        """Copy some rows; a figure, an origin or a bucket that is one value counts for all of them."""
         rows = len(codes)
         columns = {name: np.array(np.broadcast_to(value, rows)) for name, value in figures.items()}
-        self._pieces.append((np.array(codes), columns, np.array(origin, dtype=np.str_)))
+        buckets = np.array(np.broadcast_to(np.asarray(bucket, dtype=np.int16), rows))
+        self._pieces.append((np.array(codes), columns, np.array(origin, dtype=np.str_), buckets))
         self.rows += rows
 
     def settle(self) -> None:
@@ -51,7 +52,8 @@ class Block:
         names = self._pieces[0][1]
         figures = {name: np.concatenate([piece[1][name] for piece in self._pieces]) for name in names}
         origins = np.concatenate([np.broadcast_to(piece[2], len(piece[0])) for piece in self._pieces])
-        self._batch = self._layout.batch(codes, {**figures, **self._complete(codes)}, origins)
+        buckets = np.concatenate([piece[3] for piece in self._pieces])
+        self._batch = self._layout.batch(codes, {**figures, **self._complete(codes)}, origins, buckets)
         self._pieces = []
 
     def batch(self) -> pa.RecordBatch:

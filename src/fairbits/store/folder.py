@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.store import parts, shards
+from fairbits.store import doubles, parts, tasks
 from fairbits.store.files import TEMPORARY
 from fairbits.store.places import is_local
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 #: Held while somebody writes; it belongs to no run, and may be left over.
 LOCK = ".lock"
-RUN, SUMMARY, CHECKPOINT = "run.json", "summary.json", "checkpoint.json"
+RUN, SUMMARY = "run.json", "summary.json"
 _OWN = re.compile(
-    r"(run|summary|checkpoint|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
+    r"(run|summary|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
     r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
 )
 _OWN_INSIDE = {
-    parts.FOLDER: re.compile(rf"({parts.PART.pattern}|{shards.PART.pattern})({re.escape(parts.SET_ASIDE)})?"),
-    shards.FOLDER: shards.RECORD,
+    parts.FOLDER: re.compile(rf"({parts.PART.pattern}|{re.escape(doubles.NAME)})({re.escape(parts.SET_ASIDE)})?"),
+    tasks.FOLDER: tasks.RECORD,
 }
 
 
@@ -141,7 +141,7 @@ def unwritable(folder: Path, error: OSError) -> OptionError:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Everything in the folder; the folders of the parts and of the shards count by what is in them."""
+    """Everything in the folder; the folders of the parts and of the tasks count by what is in them."""
     found: list[Path] = []
     if not folder.exists():  # an empty folder of a store of objects is none
         return found

@@ -16,14 +16,15 @@ from fairbits.errors import OptionError
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
 
-FORMAT = 2
+FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
-OWN = ("format", "status", "created", "updated", "parts", "cases", "versions", "schema")
-#: What it says besides about a run that many hands search.
-SOMETIMES = ("scale",)
-#: What may differ when a run goes on: how long it may take, how many hands do it, and what only tells about the model.
+OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
+#: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
+#: ``search/resume.py``).
 MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
+#: What is compared in another way (scores within rounding), or was measured afresh.
+JUDGED = ("identity", "noise")
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
@@ -39,9 +40,11 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         "updated": now,
         "parts": 0,
         "cases": 0,
+        "content": None,
         **plain(manifest),
         "versions": _versions(),
         "schema": plain(document_of_schema(schema).unwrap()),
+        "scale": {"faults": []},
     }
 
 
@@ -54,7 +57,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     if record.get("format") != FORMAT:
         raise OptionError(
             f"the run in {str(folder)!r} has format {record.get('format')!r}, but this fairbits reads {FORMAT}; "
-            f"use the version that wrote it."
+            f"use the version that wrote it, or search again."
         )
     missing = next((name for name in OWN if name not in record), None)
     if missing is not None:
@@ -64,7 +67,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
-    return {name: value for name, value in record.items() if name not in OWN and name not in SOMETIMES}
+    return {name: value for name, value in record.items() if name not in OWN}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
@@ -89,7 +92,7 @@ def timestamp() -> str:
 
 def _differences(stored: Mapping[str, Any], asked: Mapping[str, Any], path: str = "") -> Iterator[str]:
     for name in dict.fromkeys((*stored, *asked)):
-        if not path and name in MAY_DIFFER:
+        if not path and name in (*MAY_DIFFER, *JUDGED):
             continue
         was, now = stored.get(name), asked.get(name)
         if isinstance(was, Mapping) and isinstance(now, Mapping):

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.domain.attribute import Codes
 from fairbits.store.files import write_whole
 from fairbits.store.places import is_local
-from fairbits.store.records import FIGURES, Layout
+from fairbits.store.records import BUCKET, FIGURES, Layout
 
 FOLDER = "cases"
 SET_ASIDE = ".damaged"
-PART = re.compile(r"part-(\d{6,})\.parquet")
+PART = re.compile(r"part-(\d{6,})-([0-9a-f]{8})-(\d{4,})\.parquet")
 ROW_GROUP = 131_072
+#: Files that are opened at the same time where each of them costs a journey over the network.
+JOURNEYS = 16
+#: Parts that cannot be read, with the reason.
+Faults = dict[str, str]
 
 #: Floats without few values: their bytes are sorted by significance, which costs little and compresses well.
 _SPLIT = ("q_1", "low", "high", "span", "l1")
@@ -33,19 +40,14 @@ class Part:
     path: Path
     rows: int
 
-    @property
-    def number(self) -> int:
-        """Its place in the run."""
-        return number_of(self.path.name)
+
+def name_of(task: int, token: str, number: int) -> str:
+    """The file name of a part: the task, the attempt at it, and its place in that attempt."""
+    return f"part-{task:06d}-{token}-{number:04d}.parquet"
 
 
-def name_of(number: int) -> str:
-    """The file name of a part."""
-    return f"part-{number:06d}.parquet"
-
-
-def number_of(name: str) -> int:
-    """The number in the file name of a part, set aside or not; -1 for any other file."""
+def task_of(name: str) -> int:
+    """The task that a part belongs to, set aside or not; -1 for any other file."""
     match = PART.fullmatch(name.removesuffix(SET_ASIDE))
     return int(match[1]) if match else -1
 
@@ -60,42 +62,67 @@ def opened(path: Path) -> Iterator[Any]:
             yield file
 
 
-def write_part(path: Path, batches: list[pa.RecordBatch], layout: Layout) -> None:
-    """Write rows as one part. Encoding happens in memory: one write, so that a full disk is noticed at once."""
+def write_part(path: Path, batches: list[pa.RecordBatch], layout: Layout, *, buckets: int = 1) -> None:
+    """Write rows as one part, cut into row groups by bucket: whoever wants one bucket need not read the others.
+
+    Encoding happens in memory: one write, so that a full disk is noticed at once.
+    """
     # Every append has its own small dictionary of origins; a column must have one.
     table = pa.Table.from_batches(batches, schema=layout.arrow).unify_dictionaries()
     reals = [name for name, a in zip(layout.names, layout.attributes, strict=True) if a.kind == "real"]
     split = dict.fromkeys((*_SPLIT, *reals), "BYTE_STREAM_SPLIT")
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
+    with pq.ParquetWriter(
         sink,
+        table.schema,
         compression="lz4",
-        row_group_size=ROW_GROUP,
         use_dictionary=[name for name in layout.arrow.names if name not in split and name != "evaluation"],
         column_encoding={"evaluation": "DELTA_BINARY_PACKED", **split},
         write_page_checksum=True,
-    )
+    ) as writer:
+        for piece in _by_bucket(table, buckets):
+            writer.write_table(piece, row_group_size=ROW_GROUP)
     write_whole(path, memoryview(sink.getvalue()))
 
 
-def find_parts(folder: Path, layout: Layout, *, deep: bool = False) -> tuple[list[Part], dict[str, str]]:
-    """The readable parts in order, and the others with what is wrong. ``deep`` reads every page and its checksum."""
-    good, damaged = [], {}
-    files = {number_of(path.name): path for path in (folder / FOLDER).glob("part-*") if number_of(path.name) >= 0}
-    for number in range(max(files, default=-1) + 1):
-        path = files.get(number)
-        if path is None:
-            damaged[name_of(number)] = "it is missing"
-        elif path.name.endswith(SET_ASIDE):
-            damaged[path.name] = "it was set aside"
+def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
+    if buckets == 1:
+        yield table
+        return
+    which = table[BUCKET].to_numpy()
+    order = np.argsort(which, kind="stable")
+    sorted_rows = table.take(pa.array(order))
+    edges = np.searchsorted(which[order], np.arange(buckets + 1))
+    for first, last in itertools.pairwise(edges.tolist()):
+        if last > first:
+            yield sorted_rows.slice(first, last - first)
+
+
+def check_parts(folder: Path, names: Sequence[str], layout: Layout, *, deep: bool = False) -> tuple[list[Part], Faults]:
+    """The parts of these names that can be read, and what is wrong with the others.
+
+    ``deep`` reads every page and its checksum. Where the files are far away, several are looked at at a time.
+    """
+    place = folder / FOLDER
+    there = {path.name for path in place.iterdir()} if place.is_dir() else set()
+    damaged = {name: "it is missing" for name in names if name not in there}
+    paths = [place / name for name in names if name in there]
+    faults = spread(lambda path: fault_of(path, layout, deep=deep), paths)
+    good = []
+    for path, (fault, rows) in zip(paths, faults, strict=True):
+        if fault:
+            damaged[path.name] = fault
         else:
-            fault, rows = fault_of(path, layout, deep=deep)
-            if fault:
-                damaged[path.name] = fault
-            else:
-                good.append(Part(path, rows))
+            good.append(Part(path, rows))
     return good, damaged
+
+
+def spread(work: Callable[[Path], Any], paths: list[Path]) -> list[Any]:
+    """Look at many files, several at a time where they are far away."""
+    if len(paths) < 2 or is_local(paths[0]):
+        return [work(path) for path in paths]
+    with ThreadPoolExecutor(JOURNEYS) as pool:
+        return list(pool.map(work, paths))
 
 
 def codes_in(parts: list[Part], layout: Layout, *, rows: int = 65_536) -> Iterator[Codes]:

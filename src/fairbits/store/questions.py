@@ -21,6 +21,8 @@ from fairbits.store.places import is_local
 from fairbits.store.records import FIGURES, WORDS, Layout
 
 MEMORY = "1GB"
+#: Columns that no second run can have the same.
+UNREPEATED = ("seconds",)
 RANKED = "ORDER BY k DESC, span DESC, evaluation"
 
 
@@ -28,11 +30,11 @@ class Questions:
     """A view ``cases`` as people read it: categories as labels, numbers as numbers.
 
     An integer attribute with labels has them in ``<name>_label`` besides. Small integers are widened: in DuckDB,
-    ``hours * 3`` would overflow in the type that it is stored in. Parts that are not ``distinct`` (their shards knew
-    nothing of each other) may hold somebody several times: only the first of these evaluations is shown.
+    ``hours * 3`` would overflow in the type that it is stored in. Evaluations among the ``doubles`` found somebody
+    whom an earlier one had found, and are not shown.
     """
 
-    def __init__(self, parts: list[Part], layout: Layout, *, distinct: bool = True):
+    def __init__(self, parts: list[Part], layout: Layout, *, doubles: pa.Table | None = None):
         self.layout = layout
         self._elsewhere: pa.dataset.Dataset | None = None
         # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
@@ -44,10 +46,11 @@ class Questions:
         run("SET preserve_insertion_order = false")
         run("SET enable_progress_bar = false")
         self._show_parts(parts)
-        if distinct:
+        if doubles is None or doubles.num_rows == 0:
             run("CREATE VIEW stored AS SELECT * FROM written")
         else:
-            run(_doubled(layout))
+            self._connection.register("found_again", doubles)
+            run("CREATE TABLE doubled AS SELECT evaluation FROM found_again")
             run("CREATE VIEW stored AS SELECT * FROM written ANTI JOIN doubled USING (evaluation)")
         run(f"CREATE VIEW {filtering.VIEW} AS SELECT {', '.join(self._shown())} FROM stored")
         # The parts are the only files from here on, and no setting can be changed back.
@@ -65,7 +68,7 @@ class Questions:
             run(f"SET allowed_paths = {listed}")
             run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
         else:
-            self._elsewhere = _elsewhere(parts, self.layout)
+            self._elsewhere = elsewhere(parts, self.layout)
             self._connection.register("written", self._elsewhere)
 
     @cached_property
@@ -105,6 +108,14 @@ class Questions:
     def codes(self) -> pa.RecordBatchReader:
         """The stored attributes of all cases, in the order in which they were found."""
         return self._stream(f"SELECT {', '.join(map(_name, self.layout.names))} FROM stored ORDER BY evaluation")
+
+    def content(self) -> tuple[int, int, int]:
+        """How many cases there are, and two sums over hashes of each, the time of day left out; in no order."""
+        columns = ", ".join(map(_name, (*self.layout.names, *(name for name in FIGURES if name not in UNREPEATED))))
+        row = self.ask(
+            f"SELECT count(*) AS n, sum(hash({columns}))::VARCHAR AS s, bit_xor(hash({columns}, 1)) AS x FROM stored"
+        ).to_pylist()[0]
+        return int(row["n"]), int(row["s"] or 0), int(row["x"] or 0)
 
     def explain(self, error: Exception, where: str) -> OptionError:
         """What DuckDB says about a filter, in one sentence."""
@@ -164,21 +175,8 @@ def check_top(top: int | None) -> None:
         raise OptionError(f"top is {top}; ask for at least one case.")
 
 
-def _doubled(layout: Layout) -> str:
-    """A table of the evaluations that asked about somebody again. Most people are asked about once: their hashes tell
-    so in little memory, and only the others are compared in full.
-    """
-    person = ", ".join(map(_name, layout.names))
-    return f"""
-        CREATE TABLE doubled AS
-        WITH often AS (SELECT hash({person}) AS h FROM written GROUP BY h HAVING count(*) > 1),
-        maybe AS (SELECT {person}, evaluation FROM written SEMI JOIN often ON hash({person}) = often.h)
-        SELECT evaluation FROM (SELECT evaluation, min(evaluation) OVER (PARTITION BY {person}) AS first FROM maybe)
-        WHERE evaluation <> first
-    """
-
-
-def _elsewhere(parts: list[Part], layout: Layout) -> pa.dataset.Dataset:
+def elsewhere(parts: list[Part], layout: Layout) -> pa.dataset.Dataset:
+    """Parts that are not files of this machine, as Arrow reads them."""
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     place: Any = parts[0].path

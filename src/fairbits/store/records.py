@@ -42,6 +42,8 @@ FIGURES: dict[str, pa.DataType] = {
     "evaluation": pa.int64(),
     "seconds": pa.float32(),
 }
+#: The column that says which bucket of people, by their hash, a case is in: only readers that look for doubles see it.
+BUCKET = "fairbits:bucket"
 #: Columns that reading adds: which protected values get the lowest and the highest score.
 WORDS = ("worst", "best")
 _GIVEN = tuple(name for name in FIGURES if name not in ("origin", "q_inf", "span"))
@@ -102,12 +104,13 @@ class Layout:
     def arrow(self) -> pa.Schema:
         """Names and types of all columns."""
         codes = [pa.field(n, _type_of(a)) for n, a in zip(self.names, self.attributes, strict=True)]
-        return pa.schema([*codes, *(pa.field(name, kind) for name, kind in FIGURES.items())])
+        figures = (pa.field(name, kind) for name, kind in FIGURES.items())
+        return pa.schema([*codes, *figures, pa.field(BUCKET, pa.int16())])
 
-    def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any) -> pa.RecordBatch:
+    def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any, bucket: Any = 0) -> pa.RecordBatch:
         """Rows to be stored; everything is copied, so the caller may use its arrays again.
 
-        ``codes`` are full rows. A figure that is one number counts for all rows.
+        ``codes`` are full rows. A figure, or a bucket, that is one number counts for all rows.
         """
         rows, width = codes.shape
         if width != len(self.schema):
@@ -123,6 +126,7 @@ class Layout:
             known["span"] = np.subtract(known["high"], known["low"])
         for name, kind in FIGURES.items():
             arrays.append(_origins(origin, rows) if name == "origin" else _figure(known[name], rows, kind))
+        arrays.append(_figure(bucket, rows, pa.int16()))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:

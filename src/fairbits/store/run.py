@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from fairbits.domain import Schema, Twins
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError
+from fairbits.store import doubles, parts
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
-from fairbits.store import parts, shards
 from fairbits.store.files import read_json
 from fairbits.store.places import place_of, reaching
 from fairbits.store.questions import Questions, check_top
 from fairbits.store.records import FIGURES, Case, Layout
+from fairbits.store.tasks import TaskRecord, read_records
 
 _OVERVIEW = """
     SELECT k, least(changed, 4) AS changed, count(*) AS cases, count(*) FILTER (flips) AS id_cases,
@@ -37,10 +40,13 @@ class Run:
         self.manifest = manifests.manifest_of(record)
         self.versions: dict[str, str] = record["versions"]
         self.created: str = record["created"]
+        self._content: str | None = record["content"] if record["status"] != "running" else None
         self.schema: Schema = manifests.schema_of(record)
         self.layout = Layout(self.schema)
-        self.sharded = "shards" in self.manifest
-        self.scale: dict[str, Any] | None = record.get("scale")
+        self.scale: dict[str, Any] = record["scale"]
+        self.tasks: dict[int, TaskRecord] = read_records(folder)
+        #: Into how many buckets, by the hash of the person, the rows of every part are cut.
+        self.buckets = int(self.manifest.get("buckets", 1))
         self._parts, self.damaged = self._find_parts()
 
     @classmethod
@@ -51,14 +57,28 @@ class Run:
             return cls(place, manifests.read_record(place))
 
     def __len__(self) -> int:
-        return self._distinct if self.sharded else sum(part.rows for part in self._parts)
+        return sum(part.rows for part in self._parts) - self._doubles.num_rows
+
+    @property
+    def parts_found(self) -> list[parts.Part]:
+        """The parts that can be read, in the order of the tasks."""
+        return list(self._parts)
 
     @cached_property
-    def _distinct(self) -> int:
-        return int(self.query("SELECT count(*) AS cases FROM cases")["cases"][0].as_py())
+    def _doubles(self) -> pa.Table:
+        """The evaluations that found somebody a second time: none where one task knew everybody."""
+        if self.buckets > 1:
+            kept = doubles.kept_doubles(self.folder, self._parts)
+            if kept is not None:
+                return kept
+            found = doubles.find_doubles(self._parts, self.layout, buckets=self.buckets)
+        else:
+            found = np.empty(0, np.int64)
+        return pa.table({"evaluation": pa.array(found, pa.int64())})
 
     def _find_parts(self, *, deep: bool = False) -> tuple[list[parts.Part], dict[str, str]]:
-        return (shards if self.sharded else parts).find_parts(self.folder, self.layout, deep=deep)
+        names = [name for record in self.tasks.values() for name in record.parts]
+        return parts.check_parts(self.folder, names, self.layout, deep=deep)
 
     def __repr__(self) -> str:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
@@ -82,11 +102,6 @@ class Run:
     def summary(self) -> dict[str, Any] | None:
         """Every headline figure, once the run has ended."""
         return self._document(places.SUMMARY)
-
-    @cached_property
-    def checkpoint(self) -> dict[str, Any] | None:
-        """How far the search was when it last said so."""
-        return self._document(places.CHECKPOINT)
 
     @cached_property
     def twins(self) -> Twins:
@@ -146,7 +161,7 @@ class Run:
 
     def codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
         """Codes of all cases as they were found: full rows, with protected attributes at their lowest value."""
-        if self.sharded:
+        if self.buckets > 1:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
             return (self.layout.codes_of(batch) for batch in reader)
         return parts.codes_in(self._parts, self.layout, rows=rows)
@@ -180,9 +195,26 @@ class Run:
             "top": [{"k": k, "cases": severities[k]} for k in sorted(severities, reverse=True)],
         }
 
+    def content(self, *, anew: bool = False) -> str:
+        """A hash of what was found, whatever the order, without the time of day: two runs with one hash are the same.
+
+        The hashes of single cases are DuckDB's, which may change with its version: so that is part of the text.
+
+        Parameters
+        ----------
+        anew : bool
+            Read all cases, even where the search has written the hash down.
+        """
+        version = f"duckdb-{duckdb.__version__}:"
+        if not anew and not self.damaged and self._content is not None and self._content.startswith(version):
+            return self._content
+        cases, total, mixed = self._safely(lambda: self._questions.content())  # noqa: PLW0108 - asked anew after damage
+        digest = hashlib.sha256(f"{cases}:{total}:{mixed}".encode()).hexdigest()[:32]
+        return version + digest
+
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self._parts, self.layout, distinct=not self.sharded)
+        return Questions(self._parts, self.layout, doubles=self._doubles)
 
     def _safely(self, ask: Callable[[], Any], *, where: str | None = None) -> Any:
         """Ask; if a part turns out to be damaged inside, skip it from now on and ask once more."""
@@ -196,7 +228,7 @@ class Run:
                 reason = str(error).strip().splitlines()[0]
                 raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
             self._parts, self.damaged = good, damaged
-            for stale in ("_questions", "_distinct"):
+            for stale in ("_questions", "_doubles"):
                 self.__dict__.pop(stale, None)
             return ask()
 

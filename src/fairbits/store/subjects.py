@@ -8,6 +8,7 @@ from fairbits.data import Subject, load_subject
 from fairbits.domain.limits import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.store.run import Run
+from fairbits.subject import check_identity
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
@@ -23,10 +24,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
         )
     subject = given if given is not None else load_subject(str(source), **grants)
     subject = subject.with_protected(run.manifest["protected"])
-    found, wanted = subject.fingerprint(), run.manifest["fingerprint"]
-    if found != wanted:
-        raise OptionError(
-            f"the model, table or schema of {subject.name!r} has changed since the run in {str(run.folder)!r} "
-            f"(fingerprint {found}, was {wanted}); search again, or restore what it was."
-        )
+    if subject.repeats == 1:
+        subject = subject.with_repeats(run.manifest.get("repeats", 1))
+    check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")
     return subject

@@ -1,27 +1,34 @@
-"""Writing a run: cases are buffered, written as whole parts by a thread of their own, and never lost once flushed.
+"""Writing a run: what its coordinator keeps (``RunWriter``), and how a task keeps its cases (``TaskWriter``).
 
-What a case needs besides (its distance to real people, say) is worked out in that thread too, many rows at a time.
+Cases are buffered, written as whole parts by a thread of their own, and never lost once flushed. What a case needs
+besides (its distance to real people, say) is worked out in that thread too, many rows at a time.
 """
 
 from __future__ import annotations
 
 import errno
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
-from fairbits.store import parts
+from fairbits.store import parts, tasks
 from fairbits.store.block import Block, Complete, nothing_more
-from fairbits.store.files import read_json, write_json
-from fairbits.store.places import place_of
+from fairbits.store.files import write_json
+from fairbits.store.places import place_of, reaching
 from fairbits.store.records import Layout
+from fairbits.store.tasks import TaskRecord
 from fairbits.store.worker import Worker
 
 #: A part is written when it has so many rows, or when so many seconds have passed.
@@ -29,139 +36,264 @@ PART_ROWS = 262_144
 FLUSH_SECONDS = 4.0
 #: Rows that are completed together, well before their part is due: the last flush of a run shall not take long.
 BLOCK_ROWS = 16_384
+#: Rows of a part for every bucket, where there are many: row groups must not become too small.
+ROWS_PER_BUCKET = 8_192
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
-class RunWriter:
-    """One run being written. Make it with ``create`` or ``resume``; end it with ``finish``, or as a context manager."""
+class WriteError(FairbitsError):
+    """A disk or a store that takes nothing more. ``errno`` says why; trying again later may help."""
 
-    def __init__(
-        self,
-        folder: Path,
-        record: dict[str, Any],
-        handle: places.Lock | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        part_rows: int = PART_ROWS,
-        complete: Complete = nothing_more,
-        in_step: bool = False,
-    ):
-        self.folder = folder
+    def __init__(self, sentence: str, errno: int | None = None):
+        super().__init__(sentence, errno)
+        self.errno = errno
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunWriter:
+    """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the run lies.
+    new : bool
+        Whether the run was begun here.
+    records : dict of int to TaskRecord
+        How far every task is, as far as this process knows.
+    """
+
+    def __init__(self, folder: Path, record: dict[str, Any], handle: places.Lock | None, *, new: bool):
+        self.folder, self.new = folder, new
         self.schema = manifests.schema_of(record)
-        self.layout = Layout(self.schema)
-        self.last_checkpoint: dict[str, Any] | None = None
-        self.damaged: dict[str, str] = {}
-        self.cases = 0  # appended so far, those of the resumed run included
-        self._stored: list[parts.Part] = []
+        self.records: dict[int, TaskRecord] = {}
         self._record = record
         self._handle = handle
-        self._clock = clock
-        self._part_rows = part_rows
-        self._complete = complete
-        self._in_step = in_step
-        self._buffer: list[Block] = []
-        self._rows = 0
-        self._state: dict[str, Any] | None = None
-        self._job: Callable[[], None] | None = None
-        self._number = 0
-        self._safe = 0
-        self._flushed_at = clock()
-        self._raised = False
-        self._worker = Worker()
 
     @classmethod
-    def create(
-        cls,
-        folder: str | Path,
-        manifest: Mapping[str, Any],
-        schema: Schema,
-        *,
-        force: bool = False,
-        **how: Any,
-    ) -> Self:
-        """Start a run in a new or empty folder; with ``force`` an earlier run there is replaced.
-
-        ``complete`` gives the figures that an append leaves out. ``in_step`` makes appending wait for the writing
-        thread, so that never more than one of the two works.
-        """
+    def create(cls, folder: str | Path, manifest: Mapping[str, Any], schema: Schema, *, force: bool = False) -> Self:
+        """Start a run in a new or empty place; with ``force`` an earlier run there is replaced."""
         place = place_of(folder)
         record = manifests.new_record(manifest, schema)
-        places.prepare(place, force=force)
-        writer = cls(place, record, places.lock(place), **how)
-        with writer._opening():
+        with _opening(place):
+            places.prepare(place, force=force)
+        writer = cls(place, record, places.lock(place), new=True)
+        with _opening(place, writer):
             places.clear(place)
+            (place / tasks.FOLDER).mkdir(exist_ok=True)
             write_json(place / places.RUN, record)
         return writer
 
     @classmethod
-    def resume(
-        cls,
-        folder: str | Path,
-        manifest: Mapping[str, Any],
-        **how: Any,
-    ) -> Self:
-        """Go on with a run that was made with the same settings (only the budget and the hands may differ).
+    def resume(cls, folder: str | Path, manifest: Mapping[str, Any]) -> Self:
+        """Go on with a run that was made with the same settings (only what ``manifests.MAY_DIFFER`` names may differ).
 
-        ``last_checkpoint`` is what the search last knew to be complete, ``stored_codes`` gives what is already there,
-        and ``damaged`` names parts that had to be set aside: their cases are found again only as far as the search
-        repeats the rounds after the checkpoint.
+        Tasks whose parts are missing or damaged are begun again.
         """
         place = place_of(folder)
-        record = manifests.read_record(place)
+        with _opening(place):
+            record = manifests.read_record(place)
         manifests.check_same(manifests.manifest_of(record), manifest)
         record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
-        writer = cls(place, record, places.lock(place), **how)
-        with writer._opening():
+        record["content"] = None  # until the search has ended again
+        writer = cls(place, record, places.lock(place), new=False)
+        with _opening(place, writer):
             places.remove_leftovers(place)
-            (place / parts.FOLDER).mkdir(exist_ok=True)
+            for name in (parts.FOLDER, tasks.FOLDER):
+                (place / name).mkdir(exist_ok=True)
             writer._restore()
-            writer._write_record("running")
+            writer.write("running")
         return writer
 
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Whatever goes wrong before the first case: let go of the folder, and say why."""
-        try:
-            yield
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError):
-                raise places.unwritable(self.folder, error) from None
-            raise
-
     def _restore(self) -> None:
-        self._stored, self.damaged = parts.find_parts(self.folder, self.layout, deep=True)
-        for name in self.damaged:
-            path = self.folder / parts.FOLDER / name
-            if path.is_file() and not name.endswith(parts.SET_ASIDE):
-                path.rename(path.with_name(name + parts.SET_ASIDE))
-        numbers = [part.number for part in self._stored] + [parts.number_of(name) for name in self.damaged]
-        self._number = max([*numbers, int(self._record["parts"]) - 1], default=-1) + 1
-        self.cases = self._safe = sum(part.rows for part in self._stored)
-        if (self.folder / places.CHECKPOINT).is_file():
-            self.last_checkpoint = read_json(self.folder / places.CHECKPOINT)
+        self.records = tasks.read_records(self.folder)
+        names = [name for record in self.records.values() for name in record.parts]
+        _, damaged = parts.check_parts(self.folder, names, Layout(self.schema), deep=True)
+        for name in damaged:
+            part = self.folder / parts.FOLDER / name
+            if part.is_file():
+                part.rename(part.with_name(name + parts.SET_ASIDE))
+        broken = {number: one for number, one in self.records.items() if set(one.parts) & set(damaged)}
+        if broken:
+            tasks.redo(self.folder, broken)
+            self.records = tasks.read_records(self.folder)
+
+    @property
+    def status(self) -> str:
+        """How it stands, as run.json says or would say."""
+        return str(self._record["status"])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is on record about how the run is carried out."""
+        return dict(self._record["scale"])
+
+    def note(self, fault: Mapping[str, Any] | None = None, **facts: Any) -> None:
+        """Put something on record: a fault, or facts about how the run is carried out."""
+        self._record["scale"] |= facts
+        if fault is not None:
+            self._record["scale"]["faults"].append({**fault, "when": manifests.timestamp()})
+
+    def amend(self, **settings: Any) -> None:
+        """Settle what the manifest of a new run had left open."""
+        self._record |= settings
+
+    def write(self, status: str) -> None:
+        """Bring run.json up to date."""
+        written = sum(len(record.parts) for record in self.records.values())
+        self._record |= {"status": status, "updated": manifests.timestamp(), "parts": written}
+        write_json(self.folder / places.RUN, self._record)
+
+    def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
+        """Write the summary and, last, the status."""
+        if status not in manifests.STATUSES:
+            raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
+        try:
+            if summary is not None:
+                self._record["cases"] = summary.get("cases", 0)
+                self._record["content"] = summary.get("content")
+                write_json(self.folder / places.SUMMARY, summary)
+            self.write(status)
+        finally:
+            self.close()
+
+    def withdraw(self) -> None:
+        """Leave the place as it was found: nothing has been searched."""
+        try:
+            places.clear(self.folder)
+            for name in (parts.FOLDER, tasks.FOLDER):
+                if (self.folder / name).is_dir():
+                    (self.folder / name).rmdir()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let other writers in."""
+        if self._handle is not None:
+            self._handle.release()
+            self._handle = None
+
+
+@contextmanager
+def _opening(place: Path, writer: RunWriter | None = None) -> Iterator[None]:
+    """Whatever goes wrong before the first case: let go of the place, and say why in one sentence."""
+    try:
+        with reaching(place):
+            yield
+    except BaseException as error:
+        if writer is not None:
+            writer.close()
+        if isinstance(error, OSError):
+            raise places.unwritable(place, error) from None
+        raise
+
+
+class TaskWriter:
+    """Takes the cases of one attempt at a task. Whatever has been flushed counts, whatever happens afterwards.
+
+    Parameters
+    ----------
+    folder, layout : Path, Layout
+        The run, and its columns.
+    number : int
+        The task.
+    offset : int
+        Added to the numbers of its evaluations.
+    buckets : int
+        How many buckets, by the hash of the person, the rows of a part are cut into.
+    before : TaskRecord, optional
+        What an earlier attempt left, to go on from.
+    complete : callable
+        Gives the figures that an append leaves out.
+    in_step : bool
+        Makes appending wait for the writing thread, so that never more than one of the two works.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        layout: Layout,
+        number: int,
+        *,
+        offset: int = 0,
+        buckets: int = 1,
+        before: TaskRecord | None = None,
+        complete: Complete = nothing_more,
+        in_step: bool = False,
+        part_rows: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.folder, self.layout, self.offset = folder, layout, offset
+        token = uuid.uuid4().hex[:8]  # no other attempt, on whatever machine, writes to the same names
+        self.before = before
+        self.record = TaskRecord(number, token) if before is None else replace(before, token=token, ended=None)
+        self._buckets = buckets
+        self._part_rows = part_rows or max(PART_ROWS, buckets * ROWS_PER_BUCKET)
+        self._clock, self._complete, self._in_step = clock, complete, in_step
+        self._buffer: list[Block] = []
+        self._rows = 0
+        self._state: dict[str, Any] | None = None
+        self._reached = (self.record.evaluations, self.record.seconds)
+        self._job: Callable[[], None] | None = None
+        self._number = 0
+        self._flushed_at = clock()
+        self._worker = Worker()
+
+    @property
+    def cases(self) -> int:
+        """Cases so far, those of the attempt before and those that are not on disk yet included."""
+        return self.record.rows + self._rows
 
     def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
-        """Codes of the cases that were there on resuming, as full rows (protected attributes at their lowest value)."""
-        return parts.codes_in(self._stored, self.layout, rows=rows)
+        """Codes of the cases that the attempt before left, as full rows (protected attributes at their lowest)."""
+        names = () if self.before is None else self.before.parts
+        found = [parts.Part(self.folder / parts.FOLDER / name, 0) for name in names]
+        return parts.codes_in(found, self.layout, rows=rows)
 
-    def append(self, codes: Codes, figures: Mapping[str, Any], origin: Any) -> None:
-        """Keep some cases. They are on disk after the next flush, which comes by itself within a few seconds."""
+    def append(
+        self,
+        codes: Codes,
+        figures: Mapping[str, Any],
+        origin: Any,
+        *,
+        keys: npt.NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Keep some cases. They are on disk after the next flush, which comes by itself within a few seconds.
+
+        ``keys`` are hashes of the people, which say in which bucket each belongs; they are needed where there are
+        several buckets.
+        """
         self._raise_failure()
         if len(codes):
             if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
                 self._buffer.append(Block(self.layout, self._complete))
             block = self._buffer[-1]
-            block.add(codes, figures, origin)
-            self.cases += len(codes)
+            numbers = np.asarray(figures["evaluation"])
+            moved = {**figures, "evaluation": numbers + self.offset} if self.offset else figures
+            block.add(codes, moved, origin, self._bucket_of(keys))
             self._rows += len(codes)
+            self._reach(int(numbers.max()) + 1, float(np.max(figures["seconds"])))
             if block.rows >= BLOCK_ROWS:
                 self._do(block.settle)
         self.tick()
 
+    def _bucket_of(self, keys: npt.NDArray[np.uint64] | None) -> Any:
+        if self._buckets == 1:
+            return 0
+        if keys is None:
+            raise ValueError("cases of several buckets need the hashes of their people")
+        # The high bits, which the filter of those seen before does not share out by.
+        return ((keys >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
+
+    def _reach(self, evaluations: int, seconds: float) -> None:
+        if evaluations > self._reached[0]:
+            self._reached = evaluations, max(seconds, self._reached[1])
+
     def checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Note how far the search is. It reaches the disk with the next flush, after the cases that it speaks of."""
+        """Note what is known at the end of a round. It reaches the disk with the next flush, after its cases."""
         self._raise_failure()
         self._state = dict(state)
         self.tick()
@@ -177,102 +309,97 @@ class RunWriter:
         self._worker.wait()
         self._raise_failure()
 
-    def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Flush, write the summary and, last, the status."""
-        if status not in manifests.STATUSES:
-            raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
-        try:
-            if not self._raised:
-                self._flush_or_note_failure()
-            if summary is not None:
-                write_json(self.folder / places.SUMMARY, summary)
-            self._write_record(status)
-        except OSError as error:
-            if not self._raised:  # a full disk was already reported; what is safe stays safe without this status
-                raise self._failure(error) from error
-        finally:
-            self.close()
-
-    def _flush_or_note_failure(self) -> None:
-        try:
-            self.flush()
-        except FairbitsError:
-            with suppress(OSError):
-                self._write_record("failed")
-            raise
+    def commit(
+        self, ended: str, *, evaluations: int, seconds: float, tally: Mapping[str, Any], findings: Mapping[str, Any]
+    ) -> TaskRecord:
+        """Say that the task has ended, and what it has done in all; gives the record as it was written."""
+        self.flush()
+        self.record = replace(
+            self.record,
+            evaluations=evaluations,
+            seconds=seconds,
+            ended=ended,
+            tally=dict(tally),
+            findings=dict(findings),
+        )
+        self._write_record()
+        return self.record
 
     def close(self) -> None:
-        """End the thread and let other writers in, without a status: what was handed over is still written."""
+        """End the writing thread; what was handed over is still written."""
         self._worker.stop()
-        if self._handle is not None:
-            self._handle.release()
-            self._handle = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """A run that was not finished by hand ends as what happened to it."""
-        if self._record["status"] != "running":
-            return
-        if kind is None:
-            self.finish("finished")
-        else:
-            self.finish("interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
+    def __exit__(self, *_: object) -> None:
+        """Whatever ended it: what has been found is put on disk, where that is still possible."""
+        try:
+            if self._worker.error is None:
+                self._hand_over()
+        finally:
+            self.close()
 
     def _hand_over(self) -> None:
         # Interrupted between two of these lines (Ctrl-C), the job is handed over again, which writes the same
-        # part again under the same number: nothing is lost and nothing doubled.
+        # part again under the same name: nothing is lost and nothing doubled.
         if self._job is None and (self._buffer or self._state is not None):
-            job, after = self._job_of(self._buffer, self._state), self._number + bool(self._buffer)
+            job, after = self._job_of(self._buffer, self._rows, self._state), self._number + bool(self._buffer)
             self._job, self._number, self._buffer, self._rows, self._state = job, after, [], 0, None
         self._flushed_at = self._clock()
         if self._job is not None:
             self._do(self._job)
             self._job = None
 
+    def _job_of(self, blocks: list[Block], rows: int, state: dict[str, Any] | None) -> Callable[[], None]:
+        name = parts.name_of(self.record.number, self.record.token, self._number)
+        evaluations, seconds = self._reached
+
+        def job() -> None:
+            if blocks:
+                batches = [block.batch() for block in blocks]
+                parts.write_part(self.folder / parts.FOLDER / name, batches, self.layout, buckets=self._buckets)
+            # The record promises that everything it names is there: hence after the part, never before.
+            listed = self.record.parts if name in self.record.parts or not blocks else (*self.record.parts, name)
+            kept = self.record.rows + (rows if listed is not self.record.parts else 0)
+            self.record = replace(
+                self.record,
+                parts=listed,
+                rows=kept,
+                evaluations=evaluations,
+                seconds=seconds,
+                state=state or self.record.state,
+            )
+            self._write_record()
+
+        return job
+
+    def _write_record(self) -> None:
+        self.record.write(self.folder)
+        if self.before is not None and self.before.token != self.record.token:
+            # What it said is in the new record now.
+            (self.folder / tasks.FOLDER / self.before.name).unlink(missing_ok=True)
+
     def _do(self, job: Callable[[], None]) -> None:
         self._worker.put(job)
         if self._in_step:
             self._worker.wait()
 
-    def _job_of(self, blocks: list[Block], state: dict[str, Any] | None) -> Callable[[], None]:
-        number, safe = self._number, self.cases
-
-        def job() -> None:
-            if blocks:
-                batches = [block.batch() for block in blocks]
-                parts.write_part(self.folder / parts.FOLDER / parts.name_of(number), batches, self.layout)
-                self._record["parts"] = number + 1
-                self._safe = safe
-            # A checkpoint promises that everything before it is there: hence after the part, never before.
-            if state is not None:
-                write_json(self.folder / places.CHECKPOINT, state)
-            self._write_record("running")
-
-        return job
-
-    def _write_record(self, status: str) -> None:
-        self._record |= {"status": status, "updated": manifests.timestamp(), "cases": self._safe}
-        write_json(self.folder / places.RUN, self._record)
-
     def _raise_failure(self) -> None:
         error = self._worker.error
-        if error is None:
-            return
-        self._raised = True
-        raise self._failure(error) from error
+        if error is not None:
+            raise self._failure(error) from error
 
     def _failure(self, error: BaseException) -> FairbitsError:
-        if isinstance(error, OSError) and error.errno in _FULL:
-            what = f"no space left for the run in {str(self.folder)!r}"
-        else:
-            what = f"cannot write the run in {str(self.folder)!r} ({getattr(error, 'strerror', None) or error!r})"
         try:
             places.check_present(self.folder)
         except FairbitsError as gone:
             return gone
-        last = int(self._record["parts"]) - 1
-        safe = f"{self._safe:,} cases up to part {last} are safe" if last >= 0 else "no case had been written yet"
-        remedy = "free space" if what.startswith("no space") else "mend that"
-        return FairbitsError(f"{what}; {safe}; {remedy} and go on with --resume.")
+        safe = f"{self.record.rows:,} cases are safe" if self.record.rows else "no case had been written yet"
+        if isinstance(error, OSError) and error.errno in _FULL:
+            what, remedy = f"no space left for the run in {str(self.folder)!r}", "free space"
+        else:
+            reason = getattr(error, "strerror", None) or repr(error)
+            what, remedy = f"cannot write the run in {str(self.folder)!r} ({reason})", "mend that"
+        sentence = f"{what}; {safe}; {remedy} and go on with --resume."
+        return WriteError(sentence, error.errno) if isinstance(error, OSError) else FairbitsError(sentence)

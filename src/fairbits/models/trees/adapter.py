@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Schema
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.blackbox import reason
 from fairbits.models.chain import NotNative
@@ -145,13 +145,17 @@ def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loa
         chosen = model if options.favourable is None else model.with_favourable(options.favourable)
         return Loaded(chosen, None, read.labels, read.notes)
     encoding, notes = encoding_for(read, schema, options)
-    return with_encoding(read, encoding, (*read.notes, *notes))
+    return with_encoding(read, encoding, schema, (*read.notes, *notes))
 
 
-def with_encoding(read: Read, encoding: Any, notes: tuple[str, ...] = ()) -> Loaded:
-    """The model that was read, behind an encoding that is known."""
-    model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
-    return Loaded(model, encoding, read.labels, notes)
+def with_encoding(read: Read, encoding: Encoding, schema: Schema, notes: tuple[str, ...] = ()) -> Loaded:
+    """The model that was read, behind an encoding that is known; its classes in the schema's order."""
+    ensemble, labels = read.ensemble, read.labels
+    if labels is not None and ensemble.outputs > 1 and labels != schema.classes and set(labels) == set(schema.classes):
+        ensemble = ensemble.reordered([labels.index(name) for name in schema.classes])
+        labels = schema.classes
+    model = TreeModel(ensemble, read.classes, names=read.features.names, name=read.name)
+    return Loaded(model, encoding, labels, notes)
 
 
 def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
@@ -167,10 +171,10 @@ def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
     if schema is not None and len(schema.classes) != 2:
         return read
     names = ("0", "1") if schema is None else schema.classes
-    if read.classes is None and ensemble.link == "identity" and options.output in (None, "logits"):
+    if read.classes is None and ensemble.link == "identity" and options.output in (None, "logit"):
         note = (
-            f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the logit of "
-            f'{names[1]!r}; if they are something else, say so with output = "…" under [model].'
+            f"{read.name} puts out raw sums ({read.objective or 'no objective stated'}), which are read as the "
+            f'logit of {names[1]!r}; if they are something else, say so with output = "…" under [model].'
         )
         more = () if options.output else (note,)
         return replace(read, ensemble=_logistic(ensemble), classes=2, notes=(*read.notes, *more))

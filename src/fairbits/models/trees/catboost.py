@@ -215,7 +215,7 @@ class _Columns:
         raise NotNative(f"it asks questions of the kind {kind!r}.")
 
     def _statistic(self, split: Any) -> int:
-        """The column of a statistic. Splits are numbered through the model: borders of numbers, categories, statistics."""
+        """The column of a statistic. Splits are numbered through: borders of numbers, categories, statistics."""
         info = self._document["features_info"]
         start = int(split["ctr_target_border_idx"])
         ahead = sum(len(f.get("borders") or ()) for f in info.get("float_features") or [])

@@ -137,18 +137,25 @@ class Ensemble:
         arrays = [
             np.concatenate([piece[i] for piece in pieces] or [empty[i]]).astype(kinds[i]) for i in range(len(kinds))
         ]
+        feature, threshold, left, right, missing, missing_left, sets, values = arrays
         made = cls(
-            features,
-            np.array(roots, dtype=np.int64),
-            np.array([tree.output for tree in trees], dtype=np.int64),
-            *arrays[:7],
-            tuple(members),
-            tuple(known),
-            arrays[7],
-            base,
-            link,
-            slope,
-            precision,
+            features=features,
+            roots=np.array(roots, dtype=np.int64),
+            output=np.array([tree.output for tree in trees], dtype=np.int64),
+            feature=feature,
+            threshold=threshold,
+            left=left,
+            right=right,
+            missing=missing,
+            missing_left=missing_left,
+            sets=sets,
+            members=tuple(members),
+            known=tuple(known),
+            values=values,
+            base=base,
+            link=link,
+            slope=slope,
+            precision=precision,
         )
         for array in (made.roots, made.output, *arrays, made.base, *members):
             array.setflags(write=False)
@@ -231,6 +238,14 @@ class Ensemble:
         """Predictions from sums: one column, or one for every class."""
         return apply_link(sums, self.link, self.slope)
 
+    def reordered(self, order: Sequence[int]) -> Ensemble:
+        """The same trees with output ``order[i]`` in place i."""
+        if self.width > 1:
+            values = np.ascontiguousarray(self.values[:, list(order)])
+            return replace(self, values=values, base=self.base[list(order)].copy())
+        place = np.argsort(order)
+        return replace(self, output=place[self.output], base=self.base[list(order)].copy())
+
     def only_output(self, output: int) -> Ensemble:
         """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
         if self.width == 1:
@@ -238,7 +253,7 @@ class Ensemble:
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
-def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:
+def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa: PLR0911 - one per link
     """Predictions from the sums of an ensemble."""
     with np.errstate(over="ignore"):
         if link in ("logistic", "logistic_each"):

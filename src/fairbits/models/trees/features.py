@@ -61,16 +61,16 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
         attribute, label = _owner(name, schema)
         places.setdefault(attribute, {})[label] = place
     parts: list[Part] = []
-    for attribute in schema.attributes:
-        mine = places.get(attribute.name, {})
+    for entry in schema.attributes:
+        mine = places.get(entry.name, {})
         if not mine:
             parts.append(Unseen())
         elif None in mine:
-            part, note = _whole_part(attribute, mine[None], features, options, mine[None] in used, read.name)
+            part, note = _whole_part(entry, mine[None], features, options, mine[None] in used, read.name)
             parts.append(_with_derived(part, mine[None], features))
             notes += note
         else:
-            table = np.zeros((len(attribute.labels), len(mine)))
+            table = np.zeros((len(entry.labels), len(mine)))
             for i, label in enumerate(mine):
                 table[label, i] = 1.0
             parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
@@ -159,7 +159,7 @@ def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
     return column, None
 
 
-def _whole_part(
+def _whole_part(  # noqa: PLR0911 - one per kind of value
     attribute: Attribute, place: int, features: Features, options: ModelOptions, used: bool, name: str
 ) -> tuple[Part, list[str]]:
     """An attribute that is one feature: a number, or the model's number for each category."""

@@ -1,7 +1,7 @@
 """LightGBM's text files, and boosters in memory, as tree ensembles.
 
 The format is lines of ``key=value``, first of the model, then of each tree; it is read as data, without the library,
-whose own reader follows whatever child numbers a file states. How a split decides: LightGBM, ``include/LightGBM/tree.h``
+whose own reader follows whatever child numbers a file states. How a split decides: ``include/LightGBM/tree.h``
 (NumericalDecision, CategoricalDecision); what predictions are made of the sums: the ConvertOutput of each objective.
 """
 
@@ -83,7 +83,9 @@ def _pandas_categories(text: str) -> list[list[Any]] | None:
     raise Damaged("its pandas categories are no lists.")
 
 
-def _link(objective: str, settings: dict[str, str], outputs: int) -> tuple[Link, float, int | None]:
+def _link(  # noqa: PLR0911 - one per kind of objective
+    objective: str, settings: dict[str, str], outputs: int
+) -> tuple[Link, float, int | None]:
     """How sums become predictions, the factor before a sigmoid, and how many classes there are."""
     slope = _number(settings.get("sigmoid", "1"), "sigmoid")
     if objective == "binary":

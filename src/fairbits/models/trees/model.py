@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import ModelError
-from fairbits.models.protocols import Array
+from fairbits.models.protocols import Array, SeveralClasses
 from fairbits.models.trees.ensemble import Ensemble, Floats
 
 #: Rows whose leaves are found at once.
@@ -16,7 +16,7 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeModel:
+class TreeModel(SeveralClasses):
     """An ensemble and which of its predictions is the score.
 
     ``classes`` is the number of classes that it decides between (0: it predicts a value; None: not known).
@@ -56,11 +56,11 @@ class TreeModel:
         """Whether the score is what the only prediction, the probability of class 1, leaves to class 0."""
         return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
 
-    def with_favourable(self, favourable: int) -> TreeModel:
+    def with_favourable(self, index: int) -> TreeModel:
         """The same trees, scoring another class."""
-        if self.classes and not 0 <= favourable < self.classes:
-            raise ModelError(f"class {favourable} does not exist; {self.name} decides between {self.classes}.")
-        return replace(self, favourable=favourable)
+        if self.classes and not 0 <= index < self.classes:
+            raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
+        return replace(self, favourable=index)
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = np.asarray(inputs, dtype=np.float64)

@@ -157,7 +157,7 @@ def _histogram_tree(predictor: Any, known: Any, places: Any, *, output: int) -> 
 
 
 def check_trees(model: Any) -> None:
-    """Refuse an object that holds a scikit-learn tree whose nodes make no tree: predicting would follow them anywhere."""
+    """Refuse an object with a scikit-learn tree whose nodes make no tree: predicting would follow them anywhere."""
     waiting, seen = [model], set()
     while waiting:
         found = waiting.pop()

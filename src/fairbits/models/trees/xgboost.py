@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def ensemble_of_document(document: Any) -> Read:
         raise Damaged(f"its booster is {name!r}; gbtree, dart and gblinear are known.")
     inner = _table(booster, "gbtree") if name == "dart" else booster
     model = _table(inner, "model")
-    trees, scale = _trees(model, outputs), 1.0
+    trees = _trees(model, outputs)
+    scale: float | npt.NDArray[np.float64] = 1.0
     if name == "dart":
         drops = _numbers(booster, "weight_drop", np.float64)
         if len(drops) != len(trees):
@@ -65,7 +67,7 @@ def ensemble_of_document(document: Any) -> Read:
         precision="float32",
         scale=scale if isinstance(scale, float) else scale[:kept].tolist(),
     )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if kept < len(trees):
         notes = (
             f"the model was trained with early stopping, so its first {kept:,} of {len(trees):,} trees predict, as "
@@ -230,9 +232,7 @@ def _categories(cats: Any, kinds: list[str], features: int) -> dict[int, tuple[A
             raw = (_numbers(entry, "values", np.int64) & 0xFF).astype(np.uint8).tobytes()
             if ((bounds < 0) | (bounds > len(raw))).any():
                 raise Damaged(f"the categories of feature {i} are damaged.")
-            found[i] = tuple(
-                raw[a:b].decode("utf-8", errors="replace") for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-            )
+            found[i] = tuple(raw[a:b].decode("utf-8", errors="replace") for a, b in pairwise(bounds.tolist()))
         else:
             found[i] = tuple(np.asarray(values).tolist())
     return found

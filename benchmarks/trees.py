@@ -1,0 +1,107 @@
+"""Scores of all twins of 10,000 people: our kernels against each library's own batch prediction of the same rows.
+
+Both sides use the same number of threads and are measured by turns in one run; the ratio is what counts. The people
+are the built-in Census rows, their protected attributes age, race and sex (90 twins), race and sex (10), sex (2). The
+library gets all its rows in one call, already encoded; a sample of the people is enough to time it.
+
+    python benchmarks/trees.py [--people 10000] [--threads 1] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairbits.data import load_subject
+from fairbits.measure import Evaluator
+from fairbits.models import load_with_encoding
+
+PROTECTED = (("age", "race", "sex"), ("race", "sex"), ("sex",))
+#: Rows that the library is timed on at most: its time per row does not depend on how many there are.
+ROWS = 100_000
+
+
+def models(rows: np.ndarray, labels: np.ndarray, threads: int) -> dict[str, tuple[Any, Callable[[np.ndarray], Any]]]:
+    """Each library's model, and how it is asked fastest."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+    made: dict[str, tuple[Any, Callable[[np.ndarray], Any]]] = {}
+    try:
+        import lightgbm
+
+        light = lightgbm.LGBMClassifier(n_estimators=200, num_leaves=31, verbose=-1, n_jobs=threads).fit(rows, labels)
+        made["LightGBM 200 × 31 leaves"] = light, lambda x: light.booster_.predict(x, num_threads=threads)
+    except ImportError:
+        print("LightGBM is not installed.")
+    try:
+        import xgboost
+
+        extreme = xgboost.XGBClassifier(n_estimators=200, max_depth=6, n_jobs=threads).fit(rows, labels)
+        booster = extreme.get_booster()
+        booster.set_param({"nthread": threads})
+        made["XGBoost 200 × depth 6"] = extreme, booster.inplace_predict
+    except ImportError:
+        print("XGBoost is not installed.")
+    hist = HistGradientBoostingClassifier(max_iter=200, early_stopping=False).fit(rows, labels)
+    made["HistGradientBoosting 200"] = hist, lambda x: hist.predict_proba(x)[:, 1]
+    forest = RandomForestClassifier(200, n_jobs=threads, random_state=0).fit(rows, labels)
+    made["forest of 200"] = forest, lambda x: forest.predict_proba(x)[:, 1]
+    return made
+
+
+def timed(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def measure(people: int, threads: int, rounds: int) -> None:
+    """One line per model and number of twins."""
+    from threadpoolctl import threadpool_limits
+
+    subject = load_subject("census")
+    codes, labels = subject.table.codes, subject.table.labels
+    assert labels is not None  # noqa: S101 - the built-in subjects have labels
+    asked = np.resize(codes, (people, codes.shape[1]))
+    print("| model | m | largest difference | µs per person, ours | theirs | ratio |")
+    print("| --- | --: | --: | --: | --: | --: |")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, (model, predict) in models(codes, labels.astype(np.int64), threads).items():
+            for protected in PROTECTED:
+                schema = subject.schema.with_protected([p for p in protected if p in subject.schema.names])
+                loaded, encoding = load_with_encoding(model, schema)
+                evaluator = Evaluator(loaded, schema, encoding, threads=threads)
+                some = asked[: max(1, min(people, ROWS // evaluator.m))]
+                rows = encoding.encode_twins(some, evaluator.twins).reshape(-1, encoding.width).astype(np.float64)
+                apart = float(np.abs(evaluator.scores(some).ravel() - predict(rows)).max())
+                pairs = []
+                with threadpool_limits(threads):
+                    for _ in range(rounds):
+                        ours = timed(partial(evaluator.scores, asked)) / len(asked)
+                        theirs = timed(partial(predict, rows)) / len(some)
+                        pairs.append((theirs / ours, ours, theirs))
+                ratio, ours, theirs = sorted(pairs)[len(pairs) // 2]
+                print(
+                    f"| {name} | {evaluator.m} | {apart:.0e} | {1e6 * ours:.1f} | {1e6 * theirs:.1f} | {ratio:.1f} × |",
+                    flush=True,
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, default=10_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    measure(given.people, given.threads, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

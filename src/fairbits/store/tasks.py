@@ -1,0 +1,104 @@
+"""What one task of a search leaves on disk beside its cases: a record that says which parts count, and how far it is.
+
+``cases/part-000012-1f3a9c20-0003.parquet`` is part 3 of one attempt at task 12; ``tasks/000012-1f3a9c20.json`` is
+written after every part, and names all that count. An attempt that goes on from an earlier one names its parts too.
+Attempts at a task ask about the same people in the same order, so a reader takes the record that came furthest: a task
+that is tried twice, even at the same time, is never seen twice, and nothing that was written is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from fairbits.errors import OptionError
+from fairbits.store.files import read_json, write_json
+from fairbits.store.parts import spread
+
+FOLDER = "tasks"
+RECORD = re.compile(r"(\d{6,})-([0-9a-f]{8})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """How far a task is.
+
+    Attributes
+    ----------
+    number, token : int, str
+        The task, and the attempt at it.
+    parts, rows : tuple of str, int
+        The parts that hold its cases, in the order in which they were written, and how many cases there are.
+    evaluations, seconds : int, float
+        How far the cases in the parts reach: people asked about by this task, and seconds of the whole run.
+    state : dict or None
+        What the task knew at the end of its last whole round, to go on from: rounds, evaluations, seconds, tally.
+    ended : str or None
+        What ended it: ``rounds`` (all are done), ``share`` (of the budget), ``time``, ``stopped``; None: it has not.
+    tally, findings : dict
+        What it has done in all, once it has ended.
+    """
+
+    number: int
+    token: str
+    parts: tuple[str, ...] = ()
+    rows: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+    state: dict[str, Any] | None = None
+    ended: str | None = None
+    tally: dict[str, Any] = field(default_factory=dict)
+    findings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its file."""
+        return f"{self.number:06d}-{self.token}.json"
+
+    def write(self, folder: Path) -> None:
+        """Put it on disk, whole or not at all."""
+        write_json(folder / FOLDER / self.name, asdict(self))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The record in a file."""
+        document = read_json(path)
+        known = {one.name for one in fields(cls)}
+        if set(document) != known:
+            raise OptionError(f"{str(path)!r} is damaged (it is no record of a task); restore it from a copy.")
+        return cls(**{**document, "parts": tuple(document["parts"])})
+
+
+def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:
+    """Of every task (or of one) the record that came furthest, by number."""
+    best: dict[int, TaskRecord] = {}
+    for record in all_records(folder, number):
+        known = best.get(record.number)
+        if known is None or _rank(record) > _rank(known):
+            best[record.number] = record
+    return dict(sorted(best.items()))
+
+
+def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
+    """Every record there is, of all attempts."""
+    place = folder / FOLDER
+    if not place.is_dir():
+        return []
+    found = [(match, path) for path in place.iterdir() if (match := RECORD.fullmatch(path.name))]
+    paths = sorted(path for match, path in found if number is None or int(match[1]) == number)
+    return spread(TaskRecord.read, paths)
+
+
+def redo(folder: Path, numbers: Mapping[int, TaskRecord]) -> None:
+    """Have tasks whose parts are damaged done again: what they reached stays known, so that no time is lost."""
+    for number, record in numbers.items():
+        for other in all_records(folder, number):
+            (folder / FOLDER / other.name).unlink(missing_ok=True)
+        TaskRecord(number, record.token, evaluations=record.evaluations, seconds=record.seconds).write(folder)
+
+
+def _rank(record: TaskRecord) -> tuple[int, int, bool, str]:
+    return record.evaluations, record.rows, record.ended is not None, record.token

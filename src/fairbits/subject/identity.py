@@ -1,0 +1,169 @@
+"""Which model, table and schema a figure is about: ingredient by ingredient, and by a probe of the scores themselves.
+
+Every ingredient is a short text in run.json, so that whoever is refused reads which one differs. The probe tells
+models apart that have no bytes to be hashed: functions, estimators in memory, services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairbits.domain import Encoding, Schema, Table
+from fairbits.domain.words import joined
+from fairbits.errors import OptionError
+from fairbits.models import Model, ModelOptions
+from fairbits.subject import ingredients
+from fairbits.subject.probe import Probe, ask_probe
+
+#: Of two classes the favourable one is decided from this probability on.
+DEFAULT_THRESHOLD = 0.5
+#: Ingredient by ingredient: what it belongs to, and what it is called in a sentence.
+WORDS: dict[str, tuple[str, str]] = {
+    "kind": ("model", "kind differs"),
+    "weights": ("model", "weights differ"),
+    "biases": ("model", "biases differ"),
+    "activations": ("model", "activation differs"),
+    "head": ("model", "head differs"),
+    "scored_class": ("model", "scored class differs"),
+    "held": ("model", "held neurons differ"),
+    "repeats": ("model", "number of repeated answers differs"),
+    "options": ("model", "options differ"),
+    "model_file": ("model", "file differs"),
+    "address": ("model", "address differs"),
+    "code": ("model", "code differs"),
+    "encoding": ("encoding", "inputs differ"),
+    "scaling": ("encoding", "scaling differs"),
+    "attributes": ("schema", "attributes differ"),
+    "target": ("schema", "target differs"),
+    "classes": ("schema", "classes differ"),
+    "favourable": ("schema", "favourable value differs"),
+    "protected": ("schema", "protected attributes differ"),
+    "protected_values": ("schema", "protected values differ"),
+    "rules": ("schema", "rules differ"),
+    "compared": ("schema", "compared scores differ"),
+    "threshold": ("decision rule", "threshold differs"),
+    "rows": ("table", "rows differ"),
+    "labels": ("table", "labels differ"),
+    "held_out": ("table", "held-out rows differ"),
+    "test_rows": ("table", "test rows differ"),
+    "test_labels": ("table", "test labels differ"),
+}
+#: Hashes say nothing to a reader.
+_HASHED = {"weights", "biases", "model_file", "encoding", "scaling", "attributes", "protected_values"}
+_HASHED |= {"rows", "labels", "held_out", "test_rows", "test_labels"}
+#: Ingredients that hold all of a model by themselves.
+_WHOLE = ("weights", "model_file")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """``ingredients`` by name, and the ``probe``; ``id`` is one short name for all of them."""
+
+    ingredients: Mapping[str, str]
+    probe: Probe
+
+    @property
+    def id(self) -> str:
+        """A short name. Scores are part of it only where nothing else tells two models apart."""
+        parts = [f"{name}={value}" for name, value in sorted(self.ingredients.items())]
+        whole = any(self.ingredients.get(name, ingredients.NONE) != ingredients.NONE for name in _WHOLE)
+        if not whole and not self.probe.varies:
+            parts += ["" if score is None else f"{score:.4f}" for score in self.probe.scores]
+        return ingredients.digest(*parts)
+
+    def document(self) -> dict[str, Any]:
+        """As it is kept in run.json."""
+        return {"id": self.id, "ingredients": dict(self.ingredients), "probe": self.probe.document()}
+
+
+def identity_of(
+    model: Model,
+    encoding: Encoding,
+    schema: Schema,
+    table: Table,
+    *,
+    test: Table | None = None,
+    options: ModelOptions | None = None,
+    origin: Mapping[str, str] | None = None,
+    threshold: float | None = DEFAULT_THRESHOLD,
+) -> Identity:
+    """The identity of a subject.
+
+    Parameters
+    ----------
+    model, encoding, schema, table, test
+        What was loaded; the model is asked about the sample of the probe.
+    options
+        How the model was read.
+    origin
+        What it was read from, as :func:`fairbits.subject.ingredients.of_origin` found it then.
+    threshold
+        From which probability on a decision is favourable.
+    """
+    found = {
+        **ingredients.of_model(model),
+        **(ingredients.of_origin(None, ModelOptions()) if origin is None else origin),
+        **ingredients.of_options(options or ModelOptions()),
+        **ingredients.of_encoding(encoding),
+        **ingredients.of_schema(schema),
+        "threshold": "none" if threshold is None else f"{threshold:.9g}",
+        **ingredients.of_table(table, test),
+    }
+    return Identity(found, ask_probe(model, encoding, schema, table))
+
+
+def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str]]:
+    """What differs between an identity on record and one at hand: sentences' ends, by what they are about.
+
+    The probe is looked at only where all ingredients agree: with other weights or rows its scores differ anyway.
+    """
+    there: Mapping[str, str] = stored["ingredients"]
+    found: dict[str, list[str]] = {}
+    for name, words in _different(there, here.ingredients):
+        found.setdefault(WORDS.get(name, ("model", ""))[0], []).append(words)
+    if not found:
+        moved = list(Probe.read(stored["probe"]).differences(here.probe))
+        if moved:
+            found["model"] = moved
+    return found
+
+
+def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> None:
+    """Refuse to go on with a record that is about something else, naming every ingredient that differs.
+
+    Parameters
+    ----------
+    record
+        What is on disk: run.json or measure.json, with its identity under that name.
+    here
+        The identity of the subject at hand.
+    what
+        What the record is, as the subject of a sentence: ``the run in 'runs/x'``.
+
+    Raises
+    ------
+    OptionError
+        Where an ingredient or the probe differs, or the record has no identity.
+    """
+    stored = record.get("identity")
+    if not isinstance(stored, Mapping) or not {"ingredients", "probe"} <= set(stored):
+        raise OptionError(
+            f"{what} does not say which model it is about (an earlier fairbits wrote it); make it again with this one."
+        )
+    found = differences(stored, here)
+    if found:
+        parts = [f"the {noun}'s {joined(words)}" for noun, words in found.items()]
+        raise OptionError(
+            f"{what} was made with another {joined(list(found))}: {'; '.join(parts)}; restore what it was, or start "
+            f"a new run."
+        )
+
+
+def _different(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys((*WORDS, *there, *here)):
+        was, now = there.get(name, ingredients.NONE), here.get(name, ingredients.NONE)
+        if was != now:
+            words = WORDS.get(name, ("model", f"{name} differs"))[1]
+            yield name, words if name in _HASHED else f"{words} ({was} there, {now} here)"

@@ -1,0 +1,41 @@
+"""People whom several tasks found are shown once, whoever looks and in however many buckets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairbits import Schema
+from fairbits.store import Run, RunWriter, TaskWriter, doubles
+from fairbits.store.records import Layout
+from tests.conftest import random_people
+
+from .conftest import MANIFEST, figures
+
+
+@pytest.mark.parametrize("group", [1, 2_000_000])
+def test_the_first_evaluation_stays(
+    tmp_path: Path, people_schema: Schema, rng, group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doubles, "GROUP_ROWS", group)  # bucket by bucket, and all at once
+    people = random_people(rng, people_schema, 60)
+    free = list(people_schema.free_columns)
+    keys = np.array([hash(row.tobytes()) & (2**63 - 1) for row in people[:, free]], dtype=np.uint64)
+    writer = RunWriter.create(tmp_path, {**MANIFEST, "shards": 2, "buckets": 4}, people_schema)
+    for number, who in enumerate((slice(0, 40), slice(20, 60))):
+        with TaskWriter(tmp_path, Layout(people_schema), number, offset=100 * number, buckets=4) as task:
+            task.append(people[who], figures(rng, 40), "random", keys=keys[who])
+    writer.finish("finished")
+    run = Run.open(tmp_path)
+    distinct, first = np.unique(people[:, free], axis=0, return_index=True)
+    assert len(run) == run.cases().num_rows == len(distinct)
+    shown = run.query("SELECT evaluation FROM cases ORDER BY evaluation")["evaluation"].to_pylist()
+    assert shown == sorted(int(i) if i < 40 else 80 + int(i) for i in first)
+    found = [doubles.find_doubles(run.parts_found, run.layout, buckets=4, readers=n) for n in (1, 2, 7)]
+    assert all(np.array_equal(found[0], other) for other in found)
+    doubles.keep_doubles(tmp_path, run.parts_found, found[0])
+    monkeypatch.setattr(doubles, "find_doubles", None)  # nobody looks again
+    assert len(Run.open(tmp_path)) == len(distinct)
+    assert doubles.kept_doubles(tmp_path, run.parts_found[:1]) is None  # it speaks of other parts

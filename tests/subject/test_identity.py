@@ -1,0 +1,322 @@
+"""A figure is about one model, one table, one schema: whatever can change a score or a verdict tells two apart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
+from fairbits.audit.auditing import Wishes, audit_subject
+from fairbits.data import make_subject
+from fairbits.domain import Numeric
+from fairbits.errors import OptionError
+from fairbits.explore import Explorer
+from fairbits.models import ModelOptions
+from fairbits.report import compute_report, measuring
+from fairbits.search import Settings, search_subject
+from fairbits.store import Run, subject_of
+from fairbits.subject import Identity, Probe, check_identity, differences, identity_of
+from fairbits.subject.ingredients import of_origin
+from tests.repair.conftest import SCHEMA, people, wired, write_subject
+
+THREE = replace(SCHEMA, classes=("no", "maybe", "yes"))
+
+
+def network(**changes: Any) -> Network:
+    """One output, so that the head can be changed alone."""
+    weights = [np.array([[1.0, 0.0], [0.2, 1.0], [0.0, 0.1]]), np.array([[1.0], [0.5]])]
+    made = Network.build(weights, [np.zeros(2), np.array([-4.5])], activation="relu", head="sigmoid")
+    return replace(made, **changes)
+
+
+def subject(**changes: Any) -> Subject:
+    return replace(make_subject("wired", network(), SCHEMA, people()), **changes)
+
+
+def other_weights() -> Network:
+    weights = [np.array(w) for w in network().weights]
+    weights[0][2, 1] = 0.2
+    return network(weights=tuple(weights))
+
+
+def other_attribute(name: str, **changes: Any) -> Schema:
+    return replace(SCHEMA, attributes=tuple(replace(a, **changes) if a.name == name else a for a in SCHEMA.attributes))
+
+
+def scaled(shift: float = 0.0) -> Encoding:
+    return Encoding([Numeric(0, shift=shift), Numeric(1), Numeric(2)])
+
+
+TEST = Table(people(20).codes, people(20).labels)
+PLAIN: Callable[[], Subject] = subject
+ALONE: dict[str, tuple[Callable[[], Subject], Callable[[], Subject]]] = {
+    "weights": (PLAIN, lambda: subject(model=other_weights())),
+    "biases": (PLAIN, lambda: subject(model=network(biases=(np.zeros(2), np.array([-4.4]))))),
+    "activations": (
+        PLAIN,
+        lambda: subject(model=replace(network(), activations_after=wired("tanh").activations_after)),
+    ),
+    "head": (PLAIN, lambda: subject(model=network(head="linear"))),
+    "scored_class": (PLAIN, lambda: subject(model=network(favourable=0))),
+    "encoding": (PLAIN, lambda: subject(encoding=Encoding([Numeric(1), Numeric(0), Numeric(2)]))),
+    "scaling": (lambda: subject(encoding=scaled()), lambda: subject(encoding=scaled(1.0))),
+    "classes": (PLAIN, lambda: subject(schema=replace(SCHEMA, classes=("nay", "yes")))),
+    "favourable": (PLAIN, lambda: subject(schema=replace(SCHEMA, favourable="no"))),
+    "target": (PLAIN, lambda: subject(schema=replace(SCHEMA, target="taken"))),
+    "compared": (lambda: subject(schema=THREE), lambda: subject(schema=replace(THREE, scores="vector"))),
+    "rules": (PLAIN, lambda: subject(schema=replace(SCHEMA, rules=("shoe < 40 or skill < 9",)))),  # type: ignore[arg-type]
+    "attributes": (PLAIN, lambda: subject(schema=other_attribute("shoe", high=41))),
+    "protected_values": (
+        lambda: subject(schema=replace(SCHEMA, attributes=_ages((("young", 1.0), ("old", 8.0))))),
+        lambda: subject(schema=replace(SCHEMA, attributes=_ages((("young", 1.0), ("old", 9.0))))),
+    ),
+    "rows": (PLAIN, lambda: subject(table=replace(people(), codes=people().codes[::-1].copy()))),
+    "labels": (PLAIN, lambda: subject(table=replace(people(), labels=1 - np.asarray(people().labels)))),
+    "held_out": (PLAIN, lambda: subject(table=replace(people(), held_out=np.arange(400) < 40))),
+    "test_rows": (
+        lambda: subject(test=TEST),
+        lambda: subject(test=replace(TEST, codes=TEST.codes[::-1].copy())),
+    ),
+    "test_labels": (
+        lambda: subject(test=TEST),
+        lambda: subject(test=replace(TEST, labels=1 - np.asarray(TEST.labels))),
+    ),
+    "options": (PLAIN, lambda: subject(options=ModelOptions(output="logits"))),
+}
+
+
+def _ages(ranges: tuple[tuple[str, float], ...]) -> tuple[Attribute, ...]:
+    first, *rest = SCHEMA.attributes
+    return (replace(first, protected=True, ranges=ranges), *(replace(a, protected=False) for a in rest))
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_each_ingredient_alone(name: str) -> None:
+    before, after = (make().identity for make in ALONE[name])
+    changed = {key for key in before.ingredients if before.ingredients[key] != after.ingredients[key]}
+    assert changed == {name}
+    assert before.id != after.id
+    with pytest.raises(OptionError, match=r"the run in 'x' was made with another .* differs?( \(|;| and)") as refused:
+        check_identity({"identity": before.document()}, after, what="the run in 'x'")
+    assert "\n" not in str(refused.value)
+    # And the same made twice is the same, also when it has been through JSON.
+    again = ALONE[name][0]().identity
+    check_identity(json.loads(json.dumps({"identity": before.document()})), again, what="the run in 'x'")
+
+
+def test_the_protected_attributes_make_other_twins() -> None:
+    other = subject().with_protected(["shoe"]).identity
+    found = differences(subject().identity.document(), other)
+    assert found == {"schema": ["protected attributes differ (sex there, shoe here)", "protected values differ"]}
+
+
+def test_the_threshold_is_an_ingredient() -> None:
+    parts = subject()
+    found = [
+        identity_of(parts.model, parts.encoding, parts.schema, parts.table, threshold=threshold).document()
+        for threshold in (0.5, 0.4)
+    ]
+    here = Identity(found[1]["ingredients"], Probe.read(found[1]["probe"]))
+    assert differences(found[0], here) == {"decision rule": ["threshold differs (0.5 there, 0.4 here)"]}
+
+
+def test_relu_and_tanh_are_told_apart_in_a_sentence(tmp_path: Path) -> None:
+    run = searched(make_subject("wired", wired(), SCHEMA, people()), tmp_path / "run")
+    other = make_subject("wired", wired("tanh"), SCHEMA, people())
+    sentence = (
+        r"the run in .*run' was made with another model: the model's activation differs \(relu there, tanh here\)"
+    )
+    with pytest.raises(OptionError, match=sentence):
+        subject_of(run, other)
+
+
+def searched(about: Subject, folder: Path) -> Run:
+    return search_subject(about, Settings(Budget(evaluations=200), strategy="random", threads=1), folder)
+
+
+STAGES: dict[str, Callable[[Run, Subject], Any]] = {
+    "resume": lambda run, about: search_subject(
+        about, Settings(Budget(evaluations=300), strategy="random", threads=1), run.folder, resume=True
+    ),
+    "audit": lambda run, about: audit_subject(about, Wishes(1.0, threads=1), run.folder, resume=True),
+    "debug": lambda run, about: Audit.of(about).debug(run, inside=False),
+    "repair": lambda run, about: Audit.of(about).repair(run, retrain=False, attack_budget=None),
+    "report": lambda run, about: compute_report(run, subject=about),
+    "explore": lambda run, about: Explorer(run, subject=about),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_refuses_another_model(stage: str, tmp_path: Path) -> None:
+    run = searched(subject(), tmp_path / "run")
+    before = sorted((path.name, path.read_bytes()) for path in run.folder.rglob("*") if path.is_file())
+    with pytest.raises(OptionError, match="made with another model: the model's weights differ; restore"):
+        STAGES[stage](run, subject(model=other_weights()))
+    assert sorted((path.name, path.read_bytes()) for path in run.folder.rglob("*") if path.is_file()) == before
+
+
+def test_a_measurement_of_another_model_is_not_used_again(tmp_path: Path) -> None:
+    from fairbits.measure import evaluator_of
+
+    about = subject()
+    evaluator = evaluator_of(about)
+    measuring.keep(tmp_path, measuring.measure_rows(evaluator, about, 0))
+    assert measuring.kept(tmp_path, subject(), evaluator) is not None
+    with pytest.raises(
+        OptionError, match=r"measurement in .*measure.json' was made with another table: the table's lab"
+    ):
+        measuring.kept(tmp_path, ALONE["labels"][1](), evaluator)
+
+
+def test_a_run_without_an_identity_is_refused(tmp_path: Path) -> None:
+    run = searched(subject(), tmp_path / "run")
+    del run.manifest["identity"]
+    with pytest.raises(OptionError, match="does not say which model it is about"):
+        subject_of(run, subject())
+
+
+def scorer(steepness: float) -> Callable[[Any], Any]:
+    return lambda rows: 1 / (1 + np.exp(-steepness * (rows["skill"] - 4.5)))
+
+
+def boxed(function: Any, **rest: Any) -> Audit:
+    return Audit(function, people(), SCHEMA, name="boxed", **rest)
+
+
+def test_functions_of_one_source_are_told_apart_by_their_scores(tmp_path: Path) -> None:
+    run = boxed(scorer(1.0)).search(budget=Budget(evaluations=50), strategy="random", out=tmp_path / "run", threads=1)
+    assert boxed(scorer(1.0)).open(run.folder).subject.name == "boxed"
+    ones, others = boxed(scorer(1.0)).subject.identity, boxed(scorer(1.2)).subject.identity
+    assert ones.ingredients == others.ingredients
+    assert ones.id != others.id
+    with pytest.raises(
+        OptionError, match=r"another model: the model's scores differ \(\d+ of 255 probed, the furthest 0\.\d+"
+    ):
+        _ = boxed(scorer(1.2)).open(run.folder).subject
+    with pytest.raises(OptionError, match="another model: the model's code differs"):
+        _ = boxed(lambda rows: np.full(len(rows), 0.5)).open(run.folder).subject
+
+
+def test_an_estimator_that_was_trained_again_is_another_model(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    table = people()
+    codes, labels = table.codes, np.where(table.labels == 1, "yes", "no")
+    model = LogisticRegression().fit(codes, labels)
+    audit = Audit(model, table, SCHEMA, eats="codes")
+    run = audit.search(budget=Budget(evaluations=50), strategy="random", out=tmp_path / "run", threads=1)
+    run.debug(inside=False, samples=20)
+    model.fit(codes, labels[::-1])
+    with pytest.raises(OptionError, match="another model: the model's scores differ"):
+        audit.open(run.folder).debug(inside=False, samples=20)
+
+
+def test_the_last_bit_of_a_score_is_no_other_model() -> None:
+    def nearly(rows: Any) -> Any:
+        return scorer(1.0)(rows) + 3e-7
+
+    first, second = boxed(scorer(1.0)).subject.identity.probe, boxed(nearly).subject.identity.probe
+    assert list(first.differences(second)) == []
+    assert first != second
+
+
+def test_code_is_named_and_its_module_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "loan_rules.py"
+    write_subject(tmp_path / "about")
+    text = (tmp_path / "about" / "subject.toml").read_text().replace("model.npz", "loan_rules:score")
+    (tmp_path / "about" / "subject.toml").write_text(text)
+    code = "WEIGHT = {}\n\ndef score(rows):\n    return 1 / (1 + 2.718 ** (4.5 - WEIGHT * rows['skill']))\n"
+
+    def loaded(weight: str) -> Identity:
+        file.write_text(code.format(weight))
+        sys.modules.pop("loan_rules", None)
+        __import__("importlib").invalidate_caches()
+        return load_subject(tmp_path / "about" / "subject.toml").identity
+
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        first, same, other = loaded("1.0"), loaded("1.0"), loaded("1.00")
+    finally:
+        sys.dont_write_bytecode = before
+        sys.modules.pop("loan_rules", None)
+    assert first == same
+    found = differences(first.document(), other)
+    assert list(found) == ["model"]
+    assert found["model"][0].startswith("code differs (loan_rules:score ")
+
+
+def test_the_bytes_of_a_model_file(tmp_path: Path) -> None:
+    path = write_subject(tmp_path / "about")
+    first = load_subject(path).identity
+    file = tmp_path / "about" / "model.npz"
+    held = dict(np.load(file))
+    np.savez(file, **held)  # the same weights, other bytes
+    found = differences(first.document(), load_subject(path).identity)
+    assert found == {"model": ["file differs"]}
+    assert of_origin(file, ModelOptions())["model_file"] == of_origin(str(file), ModelOptions())["model_file"]
+
+
+def test_a_torch_module_has_weights_that_no_probe_needs_to_find() -> None:
+    torch = pytest.importorskip("torch", reason="the torch extra is not installed")
+
+    class Branching(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, unused: float) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 1)
+            with torch.no_grad():
+                self.layer.weight.copy_(torch.tensor([[1.0, 0.2, 0.0]]))
+                self.layer.bias.fill_(-4.5)
+            self.unused = torch.nn.Parameter(torch.tensor(unused))
+
+        def forward(self, rows: Any) -> Any:
+            return torch.sigmoid(self.layer(rows) + 0 * self.layer(rows))
+
+    first, second = (Audit(Branching(unused), people(), SCHEMA).subject.identity for unused in (1.0, 2.0))
+    assert first.probe.scores == second.probe.scores
+    assert differences(first.document(), second) == {"model": ["weights differ"]}
+
+
+def test_answers_that_vary_are_the_same_model_and_a_constant_is_not() -> None:
+    rng = np.random.default_rng(0)
+    noisy = boxed(lambda rows: rng.random(len(rows)))
+    first, again = noisy.subject.identity, replace(noisy.subject).identity
+    assert first.probe.varies
+    assert first.probe.scores != again.probe.scores
+    assert differences(first.document(), again) == {}
+    assert first.id == again.id
+    for other, words in (
+        (lambda rows: np.full(len(rows), 0.5), "answers vary otherwise (100% of those probed there, 0% here)"),
+        (lambda rows: rng.random(len(rows)) / 2, "mean score differs by -0.2"),
+        (lambda rows: (rng.random(len(rows)) > 0.5) * 1.0, "answers vary otherwise (100% of those probed there"),
+    ):
+        found = list(first.probe.differences(boxed(other).subject.identity.probe))
+        assert len(found) == 1
+        assert found[0].startswith(words)
+
+
+@pytest.mark.parametrize("level", [0.001, 0.05, 0.3])
+def test_one_varying_model_is_never_refused(level: float) -> None:
+    """Forty pairs of askings: with five standard errors not one in thousands of pairs may be refused."""
+    rng = np.random.default_rng(5)
+    centres = rng.random(256)
+    probes = [Probe.of(*(np.clip(centres + rng.normal(0, level, 256), 0, 1) for _ in range(2))) for _ in range(80)]
+    assert all(not list(a.differences(b)) for a, b in zip(probes[::2], probes[1::2], strict=True))
+
+
+def test_the_identity_is_the_same_in_every_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import fairbits; print(fairbits.load_subject('heart').identity.id)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == load_subject("heart").identity.id
