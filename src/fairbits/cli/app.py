@@ -21,6 +21,7 @@ from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.paper import paper
+from fairbits.cli.proxies import proxies
 from fairbits.cli.repair import repair
 from fairbits.cli.report import report
 from fairbits.cli.search import search
@@ -35,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper, fleet):
+for command in (audit, init, measure, search, cases, debug, repair, proxies, report, explore, compare, paper, fleet):
     app.command()(command)
 app.add_typer(data_app, name="data")
 

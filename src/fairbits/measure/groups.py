@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.errors import OptionError
+from fairbits.data import Subject
+from fairbits.domain import Attribute, Schema, Table
+from fairbits.domain.attribute import MISSING, nearest
+from fairbits.errors import OptionError, TableError, rows_named
 from fairbits.measure.intervals import Estimate, bounded_means, wilson
+from fairbits.models import HasClassScores
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
 MIN_PEOPLE = 30
@@ -22,6 +27,8 @@ UNKNOWN = -1
 MAX_GROUPS = 12
 #: Ranges that a number with many values is cut into.
 RANGES = 4
+#: People whom a model is asked about for group figures, and people at once.
+MAX_ROWS, _CHUNK = 200_000, 65_536
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -261,3 +268,169 @@ def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:
     for one in found:
         fits = one[rate] is not None and not one["small"] and highest > 0
         one[ratio] = one[rate].value / highest if fits else None
+
+
+def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
+    """The groups of every protected attribute, those that the model does not take included.
+
+    Parameters
+    ----------
+    schema, table
+        Whose attributes, and whose people.
+
+    Returns
+    -------
+    tuple of Grouping
+        Attributes that the model takes first. Numbers with many values are cut into four ranges of equal counts.
+    """
+    found = [grouping_of(schema.attributes[i], table.codes[:, i]) for i in schema.protected_columns]
+    if table.observed is not None:
+        found += [grouping_of(one, table.observed[:, i]) for i, one in enumerate(schema.observed)]
+    return tuple(found)
+
+
+def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Grouping:
+    """The groups of one attribute; a missing value, or the label "(missing)", is unknown."""
+    values = np.asarray(codes, dtype=np.float64)
+    known = np.isfinite(values)
+    if attribute.labels and MISSING in attribute.labels:
+        known &= values != attribute.code_of(MISSING)
+    if not known.any():
+        raise TableError(f"protected attribute {attribute.name!r} has no value in any row; leave it out.")
+    place = np.full(len(values), UNKNOWN, dtype=np.int64)
+    if attribute.ranges:
+        marks = attribute.twin_values()
+        place[known] = nearest(marks, values[known])
+        return Grouping(attribute.name, tuple(name for name, _ in attribute.ranges), place)
+    present, own = np.unique(values[known], return_inverse=True)
+    if attribute.labels or len(present) <= MAX_GROUPS:
+        place[known] = own
+        return Grouping(attribute.name, tuple(attribute.read(code) for code in present), place)
+    cuts = np.unique(np.quantile(values[known], np.linspace(0, 1, RANGES + 1)[1:-1], method="lower"))
+    place[known] = np.searchsorted(cuts, values[known], side="left")
+    ends = [present[0], *cuts, present[-1]]
+    names = [f"{attribute.read(ends[0])} to {attribute.read(ends[1])}"]
+    names += [f"over {attribute.read(low)} to {attribute.read(high)}" for low, high in pairwise(ends[1:])]
+    return Grouping(attribute.name, tuple(names), place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known."""
+
+    scores: Floats
+    selected: npt.NDArray[np.bool_] | None
+    labels: npt.NDArray[np.bool_] | None
+
+
+def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None) -> Decided:
+    """Score people as they are, by the model or from the table.
+
+    Parameters
+    ----------
+    subject
+        The model and its table.
+    rows
+        Which people; everybody by default.
+
+    Returns
+    -------
+    Decided
+        Decisions by the subject's own rule.
+    """
+    schema, table = subject.schema, subject.table if rows is None else subject.table.rows(rows)
+    own = schema.favourable_index
+    labels = None if table.labels is None or schema.regression else np.asarray(table.labels == own)
+    if table.scores is not None:
+        chosen = schema.rule.favours(table.scores) if len(schema.classes) == 2 else None
+        return Decided(table.scores, chosen, labels)
+    scores = np.empty(len(table))
+    decisions = np.empty(len(table), dtype=np.int64)
+    whole = len(schema.classes) > 2 and isinstance(subject.model, HasClassScores)
+    for start in range(0, len(table), _CHUNK):
+        piece = slice(start, start + _CHUNK)
+        with rows_named(start, place=table.place):
+            inputs = subject.encoding.encode(table.codes[piece])
+            if whole:
+                every = np.asarray(subject.model.class_scores(inputs))  # type: ignore[attr-defined]
+                scores[piece], decisions[piece] = every[:, own], schema.rule.most_likely(every)
+            else:
+                scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1)
+    if len(schema.classes) == 2:
+        return Decided(scores, schema.rule.favours(scores), labels)
+    return Decided(scores, np.asarray(decisions == own) if whole else None, labels)
+
+
+def subject_groups(
+    subject: Subject, rng: np.random.Generator, *, decided: Decided | None = None, rows: int = MAX_ROWS
+) -> tuple[GroupTable, ...]:
+    """A table for each protected attribute, each pair, and all of them together.
+
+    Parameters
+    ----------
+    subject
+        The model and its table.
+    rng
+        For intervals, and for a sample where there are more than ``rows`` people and the model must be asked.
+    decided
+        Scores of everybody, where they are known already.
+    rows
+        How many people a model is asked about at most.
+
+    Returns
+    -------
+    tuple of GroupTable
+        In the order of the schema.
+    """
+    table, chosen = subject.table, None
+    if decided is None:
+        if table.scores is None and len(table) > rows:
+            chosen = np.sort(rng.choice(len(table), rows, replace=False))
+            table = table.rows(chosen)
+        decided = decided_rows(subject, rows=chosen)
+    groupings = groupings_of(subject.schema, table)
+    every = [*groupings, *(crossed(some) for some in intersections(groupings))]
+    return tuple(
+        group_table(
+            one,
+            rng,
+            scores=decided.scores,
+            selected=decided.selected,
+            labels=decided.labels,
+            probabilities=not subject.schema.regression,
+        )
+        for one in every
+    )
+
+
+def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
+    """All pairs of attributes, and all attributes at once."""
+    pairs = list(combinations(groupings, 2))
+    return pairs + ([tuple(groupings)] if len(groupings) > 2 else [])
+
+
+def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
+    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``."""
+    found = []
+    for table in tables:
+        groups = []
+        for one in table.groups:
+            entry: dict[str, Any] = {}
+            for name in GroupFigures.__slots__:
+                value = getattr(one, name)
+                if isinstance(value, Estimate):
+                    entry |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+                else:
+                    entry[name] = value
+            groups.append(entry)
+        found.append(
+            {
+                "attribute": table.attribute,
+                "people": table.people,
+                "unknown": table.unknown,
+                "median_score": table.median,
+                "small_groups": list(table.small),
+                "groups": groups,
+            }
+        )
+    return found

@@ -197,9 +197,10 @@ def _summed(
     ratios = np.zeros(n)
     for rows, cut, own in links:
         ratios[rows] += cut.log_ratios(own)
-    shuffles = []
-    for _ in range(int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES))):
-        shuffles.append(sum(float(cut.log_ratios(rng.permutation(own)).sum()) / n for _, cut, own in links))
+    shuffles = [
+        sum(float(cut.log_ratios(rng.permutation(own)).sum()) / n for _, cut, own in links)
+        for _ in range(int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES)))
+    ]
     base = np.bincount(joint) / n
     entropy = float(-(base * np.log2(base)).sum())
     spread = float(ratios.std(ddof=1))
@@ -230,7 +231,7 @@ def _links(
     for one, size in zip(codes, sizes, strict=True):
         for group in np.unique(before):
             rows = np.asarray(before == group)
-            if rows.sum() < MIN_PEOPLE and len(links):
+            if rows.sum() < MIN_PEOPLE and links:
                 continue
             present, own = np.unique(one[rows], return_inverse=True)
             links.append((rows, _Cut(scores[rows], len(present), rng), own.astype(np.int64)))

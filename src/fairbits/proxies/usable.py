@@ -10,7 +10,9 @@ people by two kinds of learners.
 What is left of the trap is measured by a placebo that no protected value can have reached: observers who have Ŝ from
 half of the people are given Ŝ from all of them (plus the residual of somebody with much the same Ŝ). That gain is the
 step of a learning curve; were the error of Ŝ to fall like n^-0.32, everything still missing would be worth four such
-steps. Four steps are the placebo, and nothing is claimed that does not exceed it by more than chance.
+steps. Four steps are the placebo, and nothing is claimed that does not exceed it by more than chance. By the same
+count, where four steps of Ŝ's own learning curve could explain half of what is left of S, nothing is claimed at all:
+what looks like news may be a part of J that nobody has learned yet.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ NEIGHBOURS = 50
 CLIP = 6.0
 #: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
 STEPS = 4.0
+#: Where more of the rest of S than this may still be a part of J, nothing is claimed.
+MAX_LEARNABLE = 0.5
 LEVEL = 0.95
 
 Floats = npt.NDArray[np.float64]
@@ -55,6 +59,8 @@ class UsableBits:
         What a better summary of the justified attributes alone could add, and the one-sided upper end of it.
     explained
         The share of the score's variance that the justified attributes explain (held out).
+    learnable
+        The share of the rest that more people might still let them explain, at most.
     people
         How many people the observers were tried on.
     """
@@ -65,6 +71,7 @@ class UsableBits:
     placebo: float
     placebo_high: float
     explained: float
+    learnable: float
     people: int
 
 
@@ -84,6 +91,7 @@ class Justified:
     stand_in: Floats
     fold: npt.NDArray[np.int64]
     explained: float
+    learnable: float
 
 
 def justified_of(
@@ -122,11 +130,12 @@ def justified_of(
                 found[here, 0] = _boosted_mean(features, categorical, wanted, people, here, seed=seed)
                 found[here, 1] = _forest_mean(dense, wanted, people, here, seed=seed)
     best = summaries.mean(axis=1)
+    error, before = (float(((wanted - one.mean(axis=1)) ** 2).mean()) for one in (summaries, weaker))
     variance = float(wanted.var())
-    explained = 1.0 - float(((wanted - best) ** 2).mean()) / variance if variance > 0 else 0.0
+    explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
+    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
     stand_in = best + _swapped(best, wanted - best, rng)
-    explained = float(np.clip(explained, 0.0, 1.0))
-    return Justified(features, categorical, wanted, summaries, weaker, stand_in, fold, explained)
+    return Justified(features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
 
 
 def usable_bits(
@@ -188,8 +197,17 @@ def usable_bits(
     high = placebo + STEPS * z * float(step.std(ddof=1)) / root
     excess = gain - STEPS * step if placebo > 0 else gain
     beyond = float(excess.mean()) - z * float(excess.std(ddof=1)) / root
-    claimed = estimate if min(low, beyond) > 0 and estimate > placebo else 0.0
-    return UsableBits(claimed, estimate, max(0.0, low), placebo, high, justified.explained, len(gain))
+    sure = min(low, beyond) > 0 and estimate > placebo and justified.learnable < MAX_LEARNABLE
+    return UsableBits(
+        bits=estimate if sure else 0.0,
+        estimate=estimate,
+        low=max(0.0, low) if sure else 0.0,
+        placebo=placebo,
+        placebo_high=high,
+        explained=justified.explained,
+        learnable=justified.learnable,
+        people=len(gain),
+    )
 
 
 def _one_thread(people: int) -> Any:
