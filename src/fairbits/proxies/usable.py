@@ -212,6 +212,7 @@ def usable_bits(
 
 def _one_thread(people: int) -> Any:
     """Small learners are quicker alone: threads would only wait for each other."""
+    import sklearn.ensemble  # noqa: F401 - its threads must be there before they can be limited
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1 if people < 20_000 else 2)

@@ -290,3 +290,4 @@ class ReportData:
     repaired: Repaired | None
     remaking: Remaking
     warnings: tuple[str, ...]
+    proxies: Mapping[str, Any] | None = None  # the document of proxies.json
