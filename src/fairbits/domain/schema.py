@@ -170,15 +170,14 @@ class Schema:
         return self.names.index(name)
 
     def with_protected(self, names: Iterable[str]) -> Schema:
-        """The same schema with exactly these attributes protected."""
+        """The same schema with exactly these attributes protected; observed ones stay observed."""
         chosen = list(names)
         watched = {one.name for one in self.observed}
         for name in chosen:
             if name not in self.names and name not in watched:
                 raise SchemaError(f"protected attribute {name!r} is not in the table; {choose_from(name, self.names)}")
         attributes = (replace(attribute, protected=attribute.name in chosen) for attribute in self.attributes)
-        observed = tuple(one for one in self.observed if one.name in chosen)
-        return replace(self, attributes=tuple(attributes), observed=observed)
+        return replace(self, attributes=tuple(attributes))
 
     def read(self, codes: Sequence[float] | Codes) -> dict[str, str]:
         """One row of codes as people read it."""
