@@ -78,7 +78,8 @@ def test_calibration_is_the_gap_between_labels_and_scores():
     for code, one in enumerate(found.groups):
         here = code == SEX
         assert one.calibration.value == pytest.approx(LABELS[here].mean() - SCORES[here].mean())
-        assert one.calibration.low < 0.05 and one.calibration.high > -0.05
+        assert one.calibration.low < 0.05
+        assert one.calibration.high > -0.05
 
 
 def test_a_number_of_many_values_is_cut_into_ranges():

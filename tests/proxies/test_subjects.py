@@ -72,7 +72,8 @@ def test_a_model_without_protected_inputs(folder):
     found = audit.proxies(out=folder / "out")
     document = json.loads((folder / "out" / "proxies.json").read_text(encoding="utf-8"))
     sex, race, both = document["attributes"]
-    assert sex["attribute"] == "sex" and both["attribute"] == "sex × race"
+    assert sex["attribute"] == "sex"
+    assert both["attribute"] == "sex × race"
     assert found.sees_none
     assert 0.2 < sex["bits_low"] <= sex["bits"] < 0.55  # I(A;zip) = 1 − h(0.1) = 0.53
     assert sex["direct_bits"] == 0
@@ -132,7 +133,8 @@ def test_bad_input_is_one_sentence(folder, text, error, words):
     with pytest.raises(error, match=words) as caught:
         load_subject(_subject(folder, text))
     assert "\n" not in str(caught.value)
-    assert isinstance(caught.value, FairbitsError) and caught.value.exit_code == 2
+    assert isinstance(caught.value, FairbitsError)
+    assert caught.value.exit_code == 2
 
 
 def test_few_people_and_one_group_say_what_cannot_be_known(tmp_path):
@@ -149,9 +151,11 @@ def test_the_command_line(folder):
     file = str(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
     shown = CliRunner().invoke(app, ["proxies", file])
     assert shown.exit_code == 0, shown.output
-    assert "Knowing the score tells 0." in shown.output and "about sex (at least 0." in shown.output
+    assert "Knowing the score tells 0." in shown.output
+    assert "about sex (at least 0." in shown.output
     filed = CliRunner().invoke(app, ["proxies", file, "--filing", "--distributed", "2026-01-01"])
-    assert "impact ratio" in filed.output and "distribution date of the tool: 2026-01-01" in filed.output
+    assert "impact ratio" in filed.output
+    assert "distribution date of the tool: 2026-01-01" in filed.output
     measured = json.loads(CliRunner().invoke(app, ["measure", file, "--json"]).output)
     assert measured["groups"][0]["attribute"] == "sex"
     assert measured["indirect"][0]["bits_low"] > 0.2

@@ -14,7 +14,7 @@ from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import measuring, words
-from fairbits.report.indirect import proxies_of
+from fairbits.report.indirect import lead, proxies_of
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
