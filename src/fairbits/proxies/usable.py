@@ -26,8 +26,8 @@ from scipy import special
 
 from fairbits.measure.groups import Grouping
 
-#: People that a learner is fitted on, and people whom it is tried on, at most.
-MAX_FIT, MAX_TEST = 30_000, 100_000
+#: People that learn and are guessed, and people that a forest is grown from, at most; more are drawn from.
+MAX_PEOPLE, MAX_FOREST = 40_000, 10_000
 #: Fewer people than this, and boosted observers say nothing worth printing.
 MIN_PEOPLE = 200
 #: Neighbours in order of Ŝ among whom residuals change hands.
@@ -79,10 +79,11 @@ class UsableBits:
 class Justified:
     """The justified attributes of people, their scores, and what the former predict of the latter.
 
-    Made once for all protected attributes. ``summaries`` are the estimates of E[S|J] that both observers get,
+    Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` are the estimates of E[S|J] that both observers get,
     ``weaker`` those from half as many people, ``stand_in`` the score of the placebo.
     """
 
+    rows: npt.NDArray[np.int64]
     features: Floats
     categorical: tuple[bool, ...]
     scores: Floats
@@ -113,9 +114,10 @@ def justified_of(
     Returns
     -------
     Justified
-        At most ``MAX_TEST`` people's worth of learning; everybody's estimate.
+        About 40,000 people at most.
     """
-    wanted = np.asarray(scores, dtype=np.float64)
+    rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
+    features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
     fold = np.zeros(n, dtype=np.int64)
     fold[rng.permutation(n)[: n // 2]] = 1
@@ -123,19 +125,20 @@ def justified_of(
     dense = _dense(features, categorical)
     with _one_thread(n):
         for half in (0, 1):
-            fit = _some(np.flatnonzero(fold != half), MAX_FIT, rng)
+            fit = np.flatnonzero(fold != half)
             here = np.asarray(fold == half)
             seed = int(rng.integers(2**31))
             for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
                 found[here, 0] = _boosted_mean(features, categorical, wanted, people, here, seed=seed)
-                found[here, 1] = _forest_mean(dense, wanted, people, here, seed=seed)
+                grown = _some(people, MAX_FOREST * len(people) // len(fit), rng)
+                found[here, 1] = _forest_mean(dense, wanted, grown, here, seed=seed)
     best = summaries.mean(axis=1)
     error, before = (float(((wanted - one.mean(axis=1)) ** 2).mean()) for one in (summaries, weaker))
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
     stand_in = best + _swapped(best, wanted - best, rng)
-    return Justified(features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
+    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
 
 
 def usable_bits(
@@ -159,6 +162,7 @@ def usable_bits(
     UsableBits or None
         None with fewer than 200 people of known value, or with one group of any size only.
     """
+    groups = groups.take(justified.rows)
     rows = np.flatnonzero(groups.known)
     codes = groups.codes[rows]
     counts = np.bincount(codes, minlength=len(groups.labels))
@@ -180,8 +184,7 @@ def usable_bits(
     of_row = np.full(len(groups), -1, dtype=np.int64)
     of_row[rows] = codes
     for half in (0, 1):
-        fit = _some(rows[justified.fold[rows] != half], MAX_FIT, rng)
-        test = _some(rows[justified.fold[rows] == half], MAX_TEST // 2, rng)
+        fit, test = rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]
         if len(fit) < 20 or len(test) < 20:
             return None
         seed = int(rng.integers(2**31))
@@ -234,7 +237,7 @@ def _boosted_mean(
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     learner = HistGradientBoostingRegressor(
-        max_iter=300,
+        max_iter=200,
         learning_rate=0.1,
         min_samples_leaf=_leaf(len(fit)),
         categorical_features=_categories(features, categorical),
@@ -253,7 +256,7 @@ def _forest_mean(
     """E[S|J] by extremely randomised trees (Geurts et al. 2006), which err in other places than boosted ones."""
     from sklearn.ensemble import ExtraTreesRegressor
 
-    forest = ExtraTreesRegressor(n_estimators=20, min_samples_leaf=3, max_features=None, n_jobs=1, random_state=seed)
+    forest = ExtraTreesRegressor(n_estimators=12, min_samples_leaf=3, max_features=None, n_jobs=1, random_state=seed)
     forest.fit(dense[fit], wanted[fit])
     return np.asarray(forest.predict(dense[here]), dtype=np.float64)
 
