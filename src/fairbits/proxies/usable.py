@@ -79,7 +79,8 @@ class UsableBits:
 class Justified:
     """The justified attributes of people, their scores, and what the former predict of the latter.
 
-    Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` are the estimates of E[S|J] that both observers get,
+    Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` the estimates of
+    E[S|J] that both observers get,
     ``weaker`` those from half as many people, ``stand_in`` the score of the placebo.
     """
 

@@ -51,7 +51,7 @@ def compute_report(
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=lead(proxies_of(run.folder, about), facts.blind) or words.sentence(facts, bits, measured.noise),
+        sentence=lead(proxies_of(run.folder, about), facts.blind) + words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,

@@ -25,16 +25,16 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
     return document if fits and "attributes" in document else None
 
 
-def lead(document: Mapping[str, Any] | None, blind: bool) -> str | None:
-    """What the page begins with for a model that takes no protected attribute; None for all others."""
+def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
+    """What the page begins with for a model that takes no protected attribute; nothing for all others."""
     if document is None or not blind:
-        return None
+        return ""
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
     if not known:
-        return None
+        return ""
     most = max(known, key=lambda one: one["bits_low"])
     sentence = told(most)
-    return f"The model takes no protected attribute, yet {sentence}."
+    return f"{sentence[:1].upper()}{sentence[1:]}. "
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
