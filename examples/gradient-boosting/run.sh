@@ -1,4 +1,4 @@
 python train.py
-fairbits init ../people.csv --model scoring:approval --yes \
+fairbits init ../people.csv --model scoring:approval --trust-code --yes \
   --target approved --favourable yes --protected sex,nationality,age
-fairbits audit subject.toml --budget 20s --out run
+fairbits audit subject.toml --trust-code --budget 20s --out run

@@ -21,8 +21,9 @@ from fairbits import Schema
 from fairbits.cli.faults import sentence_of
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import Hands
-from fairbits.store import Run, RunWriter
+from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
+from fairbits.store.records import Layout
 from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 
@@ -177,7 +178,8 @@ def _much() -> object:
 
 
 def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_schema: Schema, rng) -> None:
-    writer = RunWriter.create(tmp_path / "run", MANIFEST, people_schema)
+    run = RunWriter.create(tmp_path / "run", MANIFEST, people_schema)
+    writer = TaskWriter(run.folder, Layout(people_schema), 0)
     writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
     writer.flush()
     shutil.rmtree(tmp_path / "run")
@@ -186,6 +188,7 @@ def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_s
         writer.flush()
     assert "safe" not in str(found.value)
     writer.close()
+    run.close()
 
 
 HOLDER = """

@@ -11,7 +11,7 @@ from typer.main import get_command
 from fairbits.cli.app import app
 
 #: The same name, and on purpose not the same words: what they mean differs with the command.
-OWN_WORDS = {"budget", "seed", "out", "subject", "partition"}
+OWN_WORDS = {"budget", "seed", "out", "subject", "partition", "repeats"}
 
 
 def parameters(command: str) -> list[Any]:
@@ -50,14 +50,17 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "skip",
         "resume",
         "seed",
+        "within",
+        "min_plausibility",
         "epsilon",
         "partition",
         "protected",
         "threads",
         "workers",
         "ray",
-        "trust_pickle",
+        "repeats",
         "as_is",
+        "trust_pickle",
         "as_json",
         *GRANTS,
     ]
@@ -67,6 +70,8 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "budget",
         "evaluations",
         "cases",
+        "queries",
+        "ends",
         "seed",
         "out",
         "resume",
@@ -83,9 +88,11 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "workers",
         "ray",
         "shards",
+        "batch",
+        "repeats",
         "top",
-        "trust_pickle",
         "as_is",
+        "trust_pickle",
         "as_json",
         *GRANTS,
     ]

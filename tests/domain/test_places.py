@@ -56,9 +56,8 @@ def test_a_model_that_fails_for_somebody(row: int, progress, tmp_path: Path) -> 
     from pyarrow import csv
 
     csv.write_csv(people(20_002), tmp_path / "loan.csv")
-    audit = Audit(bad_at(row), tmp_path / "loan.csv", SCHEMA, eats="codes")
     with pytest.raises(ModelError, match=rf"in row {row + 1:,}, line {row + 2:,} of loan\.csv\)"):
-        audit.measure(progress=progress)
+        Audit(bad_at(row), tmp_path / "loan.csv", SCHEMA, eats="codes").measure(progress=progress)
 
 
 def test_rows_of_a_sample_are_named_as_in_the_whole() -> None:

@@ -158,7 +158,9 @@ def test_code_that_makes_the_model(rng) -> None:
 
     model, encoding = load_with_encoding(f"{residual.__module__}:residual", THREE, trust_code=True)
     assert isinstance(model, TorchModel)
-    assert isinstance(load_model(f"{__name__}:READY", schema=SCHEMA), Network)  # a module that exists already
+    assert isinstance(
+        load_model(f"{__name__}:READY", schema=SCHEMA, trust_code=True), Network
+    )  # a module that exists already
     rows = encoding.encode(random_people(rng, SCHEMA, 5))
     np.testing.assert_allclose(
         model.scores(rows), TorchModel.of(residual(), THREE, ModelOptions()).with_favourable(2).scores(rows)

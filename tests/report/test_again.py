@@ -42,14 +42,14 @@ def made_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     "settings",
     [
         {},
-        {"strategy": "dice", "seed": 3, "epsilon": 0.0123456789, "options": {"seeds": 40, "feedback": "binary"}},
+        {"strategy": "dice", "seed": 3, "epsilon": 0.0123456789, "options": {"seeds": 400, "feedback": "binary"}},
         {"within": 2, "min_plausibility": 10.0, "partition": "grid"},
         {"strategy": "random", "threads": 2},
     ],
     ids=["default", "dice", "bounded", "threads"],
 )
 def test_a_timed_run_is_made_again(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "MIN_PEOPLE", 1000)  # an uncounted search is one task, a counted one would be many
+    monkeypatch.setattr(tasks, "MIN_PEOPLE", 200)  # an uncounted search is one task, a counted one would be many
     ticks = itertools.count()
     subject = load_subject("german").with_protected(["sex"])
     timed = search_subject(
@@ -57,7 +57,7 @@ def test_a_timed_run_is_made_again(settings: dict[str, Any], tmp_path: Path, mon
     )
     assert len(made_again(timed, tmp_path, monkeypatch)) > 100
     assert timed.summary is not None
-    assert timed.summary["evaluations"] > 2000
+    assert timed.summary["evaluations"] > 500
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
 @pytest.mark.parametrize("trusted", [False, True])
 def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool) -> None:
     job = cells_job(Contest(Budget(evaluations=10)), Hands(2), planted_subject(), trust_pickle=trusted)
-    assert job.shared.subject.trust_pickle is trusted
+    assert job.shared.subject.grants.get("trust_pickle", False) is trusted
 
 
 def test_the_papers_cells(tmp_path) -> None:

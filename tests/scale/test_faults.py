@@ -121,7 +121,7 @@ def test_a_damaged_part_is_made_again(alone: Run, tmp_path) -> None:
 def small_disk(tmp_path):
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
     if sys.platform != "linux" or os.getuid() != 0 or subprocess.run(command, check=False).returncode:
         pytest.skip("a small disk can be made only by root, on Linux, where mounting is allowed")
     yield place

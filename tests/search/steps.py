@@ -21,7 +21,7 @@ Rule = Callable[[dict[str, np.ndarray]], np.ndarray]
 class Nowhere:
     """A sink that keeps nothing."""
 
-    def append(self, codes, figures, origin) -> None:
+    def append(self, codes, figures, origin, **_) -> None:
         pass
 
 

@@ -140,7 +140,7 @@ def _softmax() -> Network:
 
 
 def test_one_score_of_three_classes_says_that_the_threshold_decides() -> None:
-    audit = Audit(lambda rows: chances(np.asarray(rows))[:, 1], people(), THREE, eats="codes")
+    audit = Audit(lambda rows: chances(np.asarray(rows))[:, 1], people(), THREE, eats="codes", as_is=True)
     assert not isinstance(audit.subject.model, HasClassScores)
     assert any("'maybe' alone, so a decision is favourable from the threshold" in n for n in audit.subject.notes)
 

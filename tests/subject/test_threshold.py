@@ -134,7 +134,7 @@ def test_it_survives_every_file(people_schema, rng, tmp_path: Path) -> None:
     assert again.schema.threshold == 0.35
     assert again.checked().quality.accuracy == 1.0
     other = make_subject("s", network, two(people_schema, 0.6), Table(people, labels))
-    assert other.fingerprint() != subject.fingerprint()
+    assert other.identity.id != subject.identity.id
     assert other.checked().quality.accuracy < 1.0
     run = fairbits.Audit.of(again).search(budget=fairbits.Budget(evaluations=600), out=tmp_path / "run", threads=1)
     assert run.manifest["quality"]["threshold"] == 0.35

@@ -21,6 +21,7 @@ _NO_MEMORY = (
     "can't allocate memory",
     "bad_alloc",
     "bad allocation",
+    "failed to map segment",  # the loader of shared libraries
     "can't start new thread",
     "unable to create thread",
 )

@@ -148,7 +148,7 @@ class Subject:
             test=self.test,
             options=self.options,
             origin=self.origin,
-            threshold=self.schema.threshold,
+            threshold=self.schema.rule.threshold,
         )
         object.__setattr__(self, "_identity", found)
         return found

@@ -58,7 +58,7 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
     else:
         scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
         decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    _check_scores(scores, chosen, regression=schema.regression)
+    _check_scores(scores, table, chosen, regression=schema.regression)
     return _agreement(schema, scores, decisions, labels)
 
 
@@ -144,7 +144,9 @@ def _in_chunks(ask: Ask, encoding: Encoding, table: Table, chosen: npt.NDArray[n
     return np.concatenate(pieces)
 
 
-def _check_scores(scores: npt.NDArray[np.float32], chosen: npt.NDArray[np.int64], *, regression: bool) -> None:
+def _check_scores(
+    scores: npt.NDArray[np.float32], table: Table, chosen: npt.NDArray[np.int64], *, regression: bool
+) -> None:
     bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
     if not bad.any() and not regression:
         bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
@@ -156,6 +158,6 @@ def _check_scores(scores: npt.NDArray[np.float32], chosen: npt.NDArray[np.int64]
     if bad.any():
         first = int(np.argmax(bad))
         raise ModelError(
-            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in row "
-            f"{chosen[first] + 1}); {remedy}."
+            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in "
+            f"{table.place(int(chosen[first]))}); {remedy}."
         )
