@@ -124,7 +124,7 @@ def justified_of(
     fold[rng.permutation(n)[: n // 2]] = 1
     summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
     dense = _dense(features, categorical)
-    with _one_thread(n):
+    with _one_thread():
         for half in (0, 1):
             fit = np.flatnonzero(fold != half)
             here = np.asarray(fold == half)
@@ -189,7 +189,7 @@ def usable_bits(
         if len(fit) < 20 or len(test) < 20:
             return None
         seed = int(rng.integers(2**31))
-        with _one_thread(len(rows)):
+        with _one_thread():
             for name, (columns, categorical) in sets.items():
                 losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=seed))
     none, own, weaker, better = (np.concatenate(losses[name]) for name in sets)
@@ -214,12 +214,12 @@ def usable_bits(
     )
 
 
-def _one_thread(people: int) -> Any:
-    """Small learners are quicker alone: threads would only wait for each other."""
+def _one_thread() -> Any:
+    """Learners of this size are quick alone; on a busy machine their threads would only wait for each other."""
     import sklearn.ensemble  # noqa: F401 - its threads must be there before they can be limited
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(limits=1 if people < 20_000 else 2)
+    return threadpool_limits(limits=1)
 
 
 def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -100,7 +100,7 @@ def _group(one: Mapping[str, Any]) -> list[str]:
     rates = [_between(one, name) for name in ("base_rate", "selection_rate")]
     others = [_between(one, name) for name in ("scoring_rate", "tpr", "fpr", "precision")]
     ratio = "under 30 people" if one["small"] else "–" if one["impact_ratio"] is None else f"{one['impact_ratio']:.2f}"
-    gap = "–" if one["calibration"] is None else f"{one['calibration']:+.3f}"
+    gap = "–" if one["calibration"] is None else f"{one['calibration']:+.3f}".replace("-", "−")
     few = " (under 2 %)" if one["under_two_percent"] else ""
     return [text(one["group"]) + few, f"{one['people']:,}", *rates, ratio, *others, gap]
 
