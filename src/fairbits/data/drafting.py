@@ -51,6 +51,7 @@ _ATTRIBUTES = (
     "One section for each attribute, in the order of the table's columns. Besides what is here:",
     "  values = [3, 6, 7]          only these values exist",
     "  immutable = true            not protected, but a search may not change it either",
+    '  protected = "observed"      protected, in the table, and no input of the model',
     '  ranges = {"young" = 21}     the values that twins of a protected number take',
     '  missing = "model"           people may lack it, and the model fills its own gaps',
     '  missing = "value"           the same, and twins of a protected attribute may lack it too',
@@ -289,6 +290,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         draft, subject = _widened(made, draft.schema, lambda: draft.wider)
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
+    draft, subject = _watched(draft, subject, loaded)
     narrower = without_unseen(draft.schema, subject.encoding)
     if narrower is not None:
         try:
@@ -311,6 +313,20 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
     said = None if draft.options.score_of is not None else _said_by_labels(subject)
     chosen = replace(chosen, schema=settled, said_by_labels=said)
     return Drafted(chosen, subject.checked(as_is=as_is), notes)
+
+
+def _watched(draft: Draft, subject: Subject, loaded: Callable[[Draft], Subject]) -> tuple[Draft, Subject]:
+    """Protected attributes that the model does not take are observed: nobody has twins in them."""
+    unseen = {subject.schema.names[i] for i in subject.encoding.unseen}
+    watched = [one for one in draft.schema.attributes if one.protected and one.name in unseen]
+    if not watched:
+        return draft, subject
+    left = tuple(one for one in draft.schema.attributes if one not in watched)
+    other = replace(draft, schema=replace(draft.schema, attributes=left, observed=(*draft.schema.observed, *watched)))
+    try:
+        return other, loaded(other)
+    except FairbitsError:  # it fits as it was: leave it so
+        return draft, subject
 
 
 def _said_by_labels(subject: Subject) -> float | None:

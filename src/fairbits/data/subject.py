@@ -16,7 +16,7 @@ from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import is_there, read_arrow
-from fairbits.domain.table import plain, table_from_arrow, with_nulls
+from fairbits.domain.table import plain, scores_of_column, table_from_arrow, with_nulls
 from fairbits.domain.toml import read_document, schema_of_document, section_of
 from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, Repeated, fit_to_schema, read_model
@@ -25,14 +25,17 @@ from fairbits.models.direction import names_decide, output_order
 from fairbits.models.http import Endpoint
 from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import adapt, is_url
+from fairbits.models.recorded import Recorded
 from fairbits.subject import Identity, Probe, identity_of
-from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import still_answers
 from fairbits.subject.quality import Quality
 
-_SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "threshold", "scores", "delimiter", "missing")
+_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+_TABLE_KEYS = (
+    *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
+)
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
@@ -99,6 +102,8 @@ class Subject:
         ModelError
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
+        if self.table.scores is not None:
+            return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
         against = against_labels(found, self.model, self.schema, named=self.named)
         if against is None or self.as_is:
@@ -126,6 +131,11 @@ class Subject:
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
+
+    @property
+    def scores_only(self) -> bool:
+        """Whether the model is not at hand and the table holds its scores."""
+        return self.table.scores is not None
 
     @property
     def repeats(self) -> int:
@@ -298,6 +308,8 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
+    if "score" in table_section:
+        return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
@@ -331,6 +343,37 @@ def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
         for a in schema.attributes
     )
     return replace(schema, attributes=attributes)
+
+
+def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path) -> Subject:
+    """A subject whose model is not at hand: the table holds its scores."""
+    section, column = section_of(document, "model"), section_of(document, "table")["score"]
+    if not isinstance(column, str):
+        raise SchemaError(f"[table] score is {str(column)[:40]!r}; it must be the name of a column, in quotes.")
+    if section:
+        key = next(iter(section))
+        raise SchemaError(
+            f"[table] score is {column!r}, so the model is not asked, but [model] has {key!r}; leave one of both out."
+        )
+    if column in (schema.target, *schema.names, *(one.name for one in schema.observed)):
+        raise SchemaError(f"[table] score is {column!r}, which is an attribute or the target too; name another column.")
+    if len(schema.classes) > 2:
+        raise SchemaError(
+            f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
+            f"decide between them; give the model, or leave the target out."
+        )
+    table = table_from_arrow(data, schema, file=place)
+    # Without a target the scores may be probabilities or not: nothing is decided then.
+    table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
+    return Subject(
+        str(document.get("name", file.stem)),
+        schema,
+        Recorded(len(schema)),
+        Encoding(()),
+        table,
+        notes=("the model is not at hand: the scores are those of the table.",),
+        source=str(file.resolve()),
+    )
 
 
 def _check_described(document: Any, target: Any, columns: list[str], file: Path) -> None:
@@ -380,7 +423,8 @@ def _source(section: Any, file: Path) -> str | Path:
 def _path(section: Any, name: str, file: Path) -> Path:
     path = section.get("path")
     if not isinstance(path, str):
-        raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}].')
+        other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""
+        raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}]{other}.')
     return file.parent / path
 
 

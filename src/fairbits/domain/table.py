@@ -36,6 +36,8 @@ class Table:
     held_out: npt.NDArray[np.bool_] | None = None
     numbers: npt.NDArray[np.int64] | None = None  # of the rows in the table as it was given, from 1; None: 1, 2, 3 …
     file: Path | None = None  # where it was read from
+    observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
+    scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -48,6 +50,8 @@ class Table:
             None if self.held_out is None else self.held_out[chosen],
             (np.arange(1, len(self) + 1) if self.numbers is None else self.numbers)[chosen],
             self.file,
+            None if self.observed is None else self.observed[chosen],
+            None if self.scores is None else self.scores[chosen],
         )
 
     def place(self, row: int) -> str:
@@ -121,7 +125,7 @@ def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None 
 def _coded(data: pa.Table, schema: Schema) -> Table:
     names = data.column_names
     check_names(names)
-    for attribute in schema.attributes:
+    for attribute in (*schema.attributes, *schema.observed):
         for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
@@ -129,10 +133,79 @@ def _coded(data: pa.Table, schema: Schema) -> Table:
                 raise TableError(f"{what} {attribute.name!r} is not in the table; {choose_from(name, names)}")
     if data.num_rows == 0:
         raise TableError(f"the table has {len(names)} columns but no rows; at least one person is needed.")
-    codes = np.column_stack(
-        [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
+    columns = [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
+    codes = np.column_stack(columns) if columns else np.empty((data.num_rows, 0))
+    observed = [_observed(data, attribute) for attribute in schema.observed]
+    return Table(
+        np.ascontiguousarray(codes),
+        target_of(data, schema),
+        observed=np.column_stack(observed) if observed else None,
     )
-    return Table(np.ascontiguousarray(codes), target_of(data, schema))
+
+
+def _observed(data: pa.Table, attribute: Attribute) -> Codes:
+    """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
+    if attribute.columns:
+        return codes_of_group(data, attribute)
+    column = plain(data[attribute.name])
+    there = ~column.is_null().to_numpy(zero_copy_only=False)
+    codes = np.full(len(column), np.nan)
+    if not there.any():
+        raise TableError(
+            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the subject."
+        )
+    codes[there] = codes_of_column(column.drop_null(), attribute)
+    outside = there & ~attribute.valid(codes)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise TableError.of_row(
+            f"the table leaves the stated domain in {attribute.name} ({outside.sum():,} of {len(codes):,} rows outside "
+            f"{attribute.domain_text()}; first: {codes[row]:g} in {ROW}); widen the domain or drop the rows.",
+            row,
+        )
+    return codes
+
+
+def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
+    """The scores that a table holds of a model that is not at hand.
+
+    Parameters
+    ----------
+    data
+        The table.
+    name
+        Its column.
+    regression
+        Whether scores may be any number; probabilities otherwise.
+
+    Returns
+    -------
+    numpy.ndarray
+        One score for each row.
+
+    Raises
+    ------
+    TableError
+        Where the column is missing or holds something else.
+    """
+    if name not in data.column_names:
+        raise TableError(f"score {name!r} is not in the table; {choose_from(name, data.column_names)}")
+    column = plain(data[name])
+    if column.null_count:
+        raise TableError.of_row(
+            f"score {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
+            _first(column.is_null()),
+        )
+    values = numbers(column, name)
+    outside = (values < 0) | (values > 1)
+    if outside.any() and not regression:
+        row = int(np.argmax(outside))
+        raise TableError.of_row(
+            f"score {name!r} has {outside.sum():,} values outside 0 to 1 (first: {values[row]:g} in {ROW}); scores of "
+            f"a class are probabilities: name that column, or leave the target out.",
+            row,
+        )
+    return values
 
 
 def check_names(names: list[str]) -> None:

@@ -295,3 +295,4 @@ class ReportData:
     remaking: Remaking
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
+    proxies: Mapping[str, Any] | None = None  # the document of proxies.json
