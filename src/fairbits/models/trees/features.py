@@ -191,7 +191,7 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if features.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
             f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
-            f'trained on codes that number the labels as the schema does, say eats = "codes" under [model].'
+            f'trained on codes that number the labels as the schema does, say input_format = "codes" under [model].'
         )
     if used:
         notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
