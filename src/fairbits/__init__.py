@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbits.audit.run import open_run
     from fairbits.data import Subject, load_subject
     from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
+    from fairbits.domain.infer import infer_schema
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
@@ -38,6 +39,7 @@ _HOMES = {
     "Subject": "data",
     "Table": "domain",
     "Twins": "domain",
+    "infer_schema": "domain.infer",
     "load_model": "models",
     "load_subject": "data",
     "load_with_encoding": "models",
@@ -60,6 +62,7 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "infer_schema",
     "load_model",
     "load_subject",
     "load_with_encoding",

@@ -11,6 +11,7 @@ from fairbits.domain.limits import GrantOptions
 from fairbits.store import Run, subject_of
 
 if TYPE_CHECKING:
+    from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
@@ -111,6 +112,26 @@ class AuditRun(Run):
             threads=threads,
             hands=Hands(workers, ray, threads),
         )
+
+    def certify(
+        self,
+        *,
+        budget: float | str = "30s",
+        changes: int = 1,
+        k: int | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> Certificate:
+        """What can be said about everybody, of the model and of the repaired one; written to certify.json.
+
+        Options are those of :meth:`fairbits.Audit.certify`; the tolerance between scores is the run's own.
+        """
+        from fairbits.certify import CertifyOptions, certify_run
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        options = CertifyOptions(seconds, changes, k, seed, self.manifest["epsilon"], threads)
+        return certify_run(self.folder, self.subject, options)
 
     def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:
         """Write report.html, report.md and summary.json, into the run's own folder by default."""

@@ -11,6 +11,7 @@ import typer
 
 from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
+from fairbits.cli.certify import certify
 from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
@@ -22,6 +23,7 @@ from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.paper import paper
+from fairbits.cli.proxies import proxies
 from fairbits.cli.repair import repair
 from fairbits.cli.report import report
 from fairbits.cli.search import search
@@ -36,7 +38,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, report, explore, compare, paper, fleet):
+for command in (
+    *(audit, init, measure, search, cases, debug, repair, certify, proxies),
+    *(report, explore, compare, paper, fleet),
+):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.add_typer(guard_app, name="guard")

@@ -26,7 +26,7 @@ _MARKS = {
     "skipped": ("–", "dim"),
     "failed": ("!", "yellow"),
 }
-_STAGES = ("measure", "search", "debug", "repair", "report")
+_STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
 _WIDTH, _REFRESH = 80, 8
 
 

@@ -97,9 +97,11 @@ class Evaluator:
         self.threshold = schema.rule.threshold or DEFAULT_THRESHOLD
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
-        self._plan: Plan | None = plan_of(model, self.encoding, self.twins) if isinstance(model, Network) else None
+        # Where protected attributes are only observed, rows are asked about just as they are.
+        varied = self.twins if schema.protected else None
+        self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None
         self._trees: TreePlan | None = (
-            tree_plan(model, schema, self.encoding, self.twins) if isinstance(model, HasTrees) else None
+            tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
         #: A model that scores all twins of a person at once, if it means the same ones.
         self._at_once: HasTwinScores | None = model if isinstance(model, HasTwinScores) and model.fits(self) else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairbits.certify import Statement
 from fairbits.domain.words import quality
 from fairbits.measure import Estimate, Noise, Stake
 from fairbits.subject.quality import Quality
@@ -293,3 +294,5 @@ class ReportData:
     repaired: Repaired | None
     remaking: Remaking
     warnings: tuple[str, ...]
+    certified: tuple[Statement, ...] = ()
+    proxies: Mapping[str, Any] | None = None  # the document of proxies.json
