@@ -41,7 +41,7 @@ def measured(name: str, evaluations: int, attack: int) -> dict[str, Any]:
         "accuracy": before.accuracy,
         "k_mean": before.k_mean,
         "id_rate": before.id_rate,
-        "chosen": result.chosen.name,
+        "chosen": None if result.chosen is None else result.chosen.name,
         **{kind: None if one is None else _change(one, result) for kind, one in kinds.items()},
         "attack_before": [result.attack_before.k_max, result.attack_before.id_rate] if result.attack_before else None,
         "attack_after": [result.attack_after.k_max, result.attack_after.id_rate] if result.attack_after else None,
