@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fairbits.audit.run import AuditRun
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
+    from fairbits.measure.groups import GroupTable
+    from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
@@ -76,6 +78,68 @@ class Audit:
         loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
         audit.subject = loaded.checked(as_is=as_is)
         return audit
+
+    @classmethod
+    def from_table(
+        cls,
+        model: Any,
+        table: Any,
+        *,
+        target: str,
+        protected: str | Iterable[str],
+        favourable: object = None,
+        ignored: Iterable[str] = (),
+        max_twins: int = 1000,
+        name: str = "subject",
+        as_is: bool = False,
+        **options: Any,
+    ) -> Audit:
+        """An audit of a model and a table as they are: what people are made of is read off the table.
+
+        Parameters
+        ----------
+        model
+            Anything that :class:`Audit` takes.
+        table
+            A file, or an Arrow, pandas or polars table, with the target and the protected attributes.
+        target
+            The column that the model predicts.
+        protected
+            The protected attributes.
+        favourable
+            The value of the target whose probability is the score; by default the last class.
+        ignored
+            Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
+        max_twins
+            Combinations of protected values at most: protected numbers of many values get ranges.
+        name
+            What to call the subject.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            ``audit.subject.notes`` says what was left out and what was guessed.
+
+        Raises
+        ------
+        FairbitsError
+            If the table or the model cannot be read, or do not fit each other.
+        """
+        from fairbits.data.drafting import subject_of_table
+
+        chosen = ModelOptions.of(options)
+        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
+        subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen)
+        audit = cls.__new__(cls)
+        audit.subject = subject.checked(as_is=as_is)
+        return audit
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.subject.short()}>"
 
     def measure(
         self,
@@ -139,6 +203,68 @@ class Audit:
 
     def _answering(self, repeats: int | None) -> Subject:
         return self.subject if repeats is None else self.subject.with_repeats(repeats)
+
+    def groups(self, *, seed: int = 0) -> tuple[GroupTable, ...]:
+        """Counts, base rates, selection rates, impact ratios and errors by protected attribute and intersection.
+
+        Parameters
+        ----------
+        seed
+            Only moves intervals of means, and the sample of a table of more than 200,000 rows.
+
+        Returns
+        -------
+        tuple of GroupTable
+            Also for protected attributes that the model does not take.
+        """
+        from fairbits.measure.groups import subject_groups
+        from fairbits.randomness import generator
+
+        return subject_groups(self.subject, generator(seed, "groups"))
+
+    def proxies(
+        self,
+        *,
+        justified: Iterable[str] | None = None,
+        by: str | None = None,
+        seed: int = 0,
+        out: str | Path | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> ProxyStudy:
+        """What reaches the score without the protected columns: indirect bits, through what, for whom, over time.
+
+        Parameters
+        ----------
+        justified
+            Attributes that may decide; by default those that the subject names.
+        by
+            A column of periods, such as a month.
+        seed
+            Same seed, same figures.
+        out
+            A folder to write proxies.json to.
+        progress
+            Is told what is being done.
+
+        Returns
+        -------
+        ProxyStudy
+            ``document()`` is the content of proxies.json.
+
+        Raises
+        ------
+        SchemaError
+            Where nothing is protected, or a justified attribute is protected or not there.
+        """
+        from fairbits.proxies import study_subject
+        from fairbits.store.files import write_json
+
+        chosen = None if justified is None else tuple(justified)
+        found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
+        if out is not None:
+            Path(out).mkdir(parents=True, exist_ok=True)
+            write_json(Path(out) / "proxies.json", found.document())
+        return found
 
     def open(self, folder: str | Path) -> AuditRun:
         """An earlier run of this subject, to go on with: ``debug()``, ``repair()``, ``report()``."""

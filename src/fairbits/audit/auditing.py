@@ -19,6 +19,7 @@ from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Do, HasActivations
 from fairbits.report import ReportData, compute_report, measuring, write_report
+from fairbits.report.indirect import proxies_of
 from fairbits.scale import Hands
 from fairbits.scale.searching import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally
@@ -28,8 +29,8 @@ from fairbits.store.files import read_json
 from fairbits.store.places import new_folder
 from fairbits.subject import check_identity
 
-STAGES = ("measure", "search", "debug", "repair", "certify", "report")
-SKIPPABLE = ("search", "debug", "repair", "certify")
+STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
+SKIPPABLE = ("search", "debug", "repair", "certify", "proxies")
 #: Seconds for everything, where nothing is said.
 DEFAULT_SECONDS = 60.0
 #: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
@@ -105,6 +106,7 @@ class Shares:
             "debug": f"debug {until[0]}",
             "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
             "certify": f"certify {self.certify:.1f} s",
+            "proxies": "indirect bits and groups",
             "report": "then the report",
         }
         return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
@@ -173,6 +175,9 @@ class _Auditing:
         tell: Tell,
         stop: Callable[[], bool],
     ):
+        if subject.schema.observed and not subject.schema.protected:
+            # Nobody has a twin: the rows say all there is, and there is nothing to search, explain or mend.
+            wishes = replace(wishes, skip=wishes.skip | {"search", "debug", "repair"})
         self.subject, self.wishes, self.resume, self.stop = subject, wishes, resume, stop
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds)
@@ -194,6 +199,7 @@ class _Auditing:
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
         self._certified(run)
+        self._proxies(run)
         data, page = self._timed("report", lambda: self._report(run))
         return Audited(
             AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
@@ -325,6 +331,34 @@ class _Auditing:
     def _leave(self, stage: str, how: str) -> None:
         self.seconds[stage] = None
         self.tell(stage, how, "")
+
+    def _proxies(self, run: Run) -> None:
+        """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
+        from fairbits.proxies import study_subject
+        from fairbits.store.files import write_json
+
+        if "proxies" in self.wishes.skip or self.stop():
+            return self._leave("proxies", "skipped")
+        kept = proxies_of(run.folder, self.subject)
+        if self.resume and kept is not None and kept.get("identity") == self.subject.identity.id:
+            return self._leave("proxies", "kept")
+
+        def work() -> None:
+            found = study_subject(
+                self.subject,
+                seed=self.wishes.seed,
+                columns=self.shares.retrain,
+                progress=self._until("proxies", inf),
+            )
+            write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})
+
+        try:
+            self._timed("proxies", work)
+        except UsageError as error:
+            self.faults["proxies"] = str(error)
+            self.seconds["proxies"] = None
+            self.tell("proxies", "failed", str(error))
+        return None
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run

@@ -80,6 +80,7 @@ class AuditRun(Run):
         self,
         *,
         max_accuracy_loss: float = 0.02,
+        guarantee: int | None = None,
         choose: str | None = None,
         retrain: bool = True,
         attack_budget: Budget | str | None = ATTACK,
@@ -88,10 +89,12 @@ class AuditRun(Run):
         workers: int | None = None,
         ray: str | None = None,
     ) -> RepairResult:
-        """Repair the network by what the search found; figures and the repaired model are written beside the cases.
+        """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
-        Of all repairs within the accuracy budget the one with the lowest mean k is taken, or the one that ``choose``
-        names. A fresh search of ``attack_budget`` attacks the network before and after; None leaves that out.
+        Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved,
+        the lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than
+        ``guarantee`` classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search
+        of ``attack_budget`` attacks the model before and after; None leaves that out.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.repairing import repair
@@ -101,6 +104,7 @@ class AuditRun(Run):
             self,
             subject=self.subject,
             max_accuracy_loss=max_accuracy_loss,
+            guarantee=guarantee,
             choose=choose,
             retrain=retrain,
             attack_budget=attack_budget,

@@ -24,6 +24,7 @@ from fairbits.cli.options import (
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
+    from fairbits.audit import Audit
     from fairbits.data import Subject as LoadedSubject
     from fairbits.domain.limits import GrantOptions
     from fairbits.measure import Measurement
@@ -47,6 +48,7 @@ def measure(
     """How many bits of protected information the decisions about the people in a table use."""
     from fairbits.cli.progress import progress_bar
     from fairbits.data import load_subject
+    from fairbits.measure.groups import documents_of
 
     loaded = load_subject(subject, **grants)
     if protected is not None:
@@ -55,16 +57,40 @@ def measure(
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
 
     audit = Audit.of(loaded, as_is=as_is)
+    if audit.subject.scores_only or not audit.subject.schema.protected:
+        return _without_twins(audit, seed, as_json)
     with progress_bar("measuring") as progress:
         found = audit.measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
         )
+    groups = audit.groups(seed=seed)
     if as_json:
-        print_json(report(audit.subject, found, top))
+        print_json({**report(audit.subject, found, top), "groups": documents_of(groups)})
     else:
         from fairbits.cli.measure_text import show
 
-        show(audit.subject, found, top)
+        show(audit.subject, found, top, groups)
+    return None
+
+
+def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
+    """A model that takes no protected attribute, or that is not at hand: groups and indirect bits only."""
+    from fairbits.cli.progress import working
+
+    with working(shown=not as_json) as progress:
+        found = audit.proxies(seed=seed, progress=progress)
+    document = found.document()
+    if as_json:
+        quality = {} if audit.subject.quality is None else audit.subject.quality.figures()
+        identity = None if audit.subject.scores_only else audit.subject.identity.id
+        indirect = {"groups": document["groups"], "indirect": document["attributes"]}
+        notes = {"notes": [*document["notes"], *audit.subject.notes]}
+        about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
+        print_json({**about, **quality, **indirect, **notes})
+        return
+    from fairbits.cli.measure_text import show_without_twins
+
+    show_without_twins(audit.subject, found)
 
 
 def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from fairbits.cli.bars import histogram
 from fairbits.cli.console import Console
+from fairbits.cli.groups_text import groups_text
 from fairbits.cli.measure import noise_notes
 from fairbits.cli.people_text import harmless, people_text
 from fairbits.text import one_line
@@ -17,9 +19,11 @@ from fairbits.text import one_line
 if TYPE_CHECKING:
     from fairbits.data import Subject
     from fairbits.measure import Estimate, Measurement, Person
+    from fairbits.measure.groups import GroupTable
+    from fairbits.proxies import ProxyStudy
 
 
-def show(subject: Subject, found: Measurement, top: int) -> None:
+def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupTable] = ()) -> None:
     """Print the whole measurement, widest 80 columns where the labels allow it."""
     console = Console(highlight=False)
     for block in (_headline(subject, found), _figures(found), _flips(found), histogram(found.histogram(), "people")):
@@ -31,10 +35,30 @@ def show(subject: Subject, found: Measurement, top: int) -> None:
         console.print()
         console.print(_people(found, found.worst(top)))
         console.print()
+    if groups:
+        console.print(Text("Groups as they are", style="bold"))
+        console.print(groups_text(groups))
     console.print(_bound(found))
     for note in noise_notes(found):
         console.print(Text(f"Note: {note}", style="yellow"))
     for note in subject.notes:
+        console.print(Text(f"Note: {one_line(note)}", style="dim"))
+
+
+def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
+    """A model that takes no protected attribute, or is not at hand: groups and indirect bits."""
+    from fairbits.cli.proxies_text import show_bits
+
+    console = Console(highlight=False)
+    document = found.document()
+    text = Text(harmless(subject.name), style="bold")
+    text.append(f" · {document['rows']:,} people\n", style="not bold")
+    for line in () if subject.quality is None else subject.quality.lines():
+        text.append(f"{line}\n", style="not bold dim")
+    console.print(text)
+    show_bits(console, document)
+    console.print(groups_text(found.groups))
+    for note in (*document["notes"], *subject.notes):
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 

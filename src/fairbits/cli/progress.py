@@ -40,3 +40,16 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if shown:
             bar.stop()
+
+
+@contextmanager
+def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
+    """One line on stderr that says what is being done; nothing where stderr is no terminal."""
+    from fairbits.cli.console import Console
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield None
+        return
+    with console.status("…") as line:
+        yield lambda what: line.update(f"{what} …")

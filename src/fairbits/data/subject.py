@@ -16,7 +16,7 @@ from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import is_there, read_arrow
-from fairbits.domain.table import table_from_arrow
+from fairbits.domain.table import plain, scores_of_column, table_from_arrow, with_nulls
 from fairbits.domain.toml import read_document, schema_of_document, section_of
 from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, Repeated, fit_to_schema, read_model
@@ -25,14 +25,17 @@ from fairbits.models.direction import names_decide, output_order
 from fairbits.models.http import Endpoint
 from fairbits.models.loaded import told_by_model
 from fairbits.models.loading import adapt, is_url
+from fairbits.models.recorded import Recorded
 from fairbits.subject import Identity, Probe, identity_of
-from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import still_answers
 from fairbits.subject.quality import Quality
 
-_SECTIONS = ("name", "rules", "model", "table", "limits", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "threshold", "scores", "delimiter")
+_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+_TABLE_KEYS = (
+    *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
+)
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
@@ -73,6 +76,14 @@ class Subject:
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
+    def short(self) -> str:
+        """Its name, its model and its people, in a line."""
+        model = type(self.model.original if isinstance(self.model, Repeated) else self.model).__name__
+        return f"{self.name!r}: {model}, {len(self.table):,} people, protected: {', '.join(self.schema.protected)}"
+
+    def __repr__(self) -> str:
+        return f"<Subject {self.short()}>"
+
     def checked(self, *, as_is: bool = False) -> Subject:
         """The same subject, its model held against the labels of its table.
 
@@ -91,6 +102,8 @@ class Subject:
         ModelError
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
+        if self.table.scores is not None:
+            return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
         against = against_labels(found, self.model, self.schema, named=self.named)
         if against is None or self.as_is:
@@ -118,6 +131,11 @@ class Subject:
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
+
+    @property
+    def scores_only(self) -> bool:
+        """Whether the model is not at hand and the table holds its scores."""
+        return self.table.scores is not None
 
     @property
     def repeats(self) -> int:
@@ -198,10 +216,17 @@ def make_subject(
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
-        loaded = replace(loaded, encoding=encoding)
+        loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (
+        *notes,
+        *schema.notes,
+        *told,
+        *fitted.notes,
+        *_protected_notes(schema, fitted.encoding),
+        *check_rules(schema, table.codes),
+    )
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
 
 
@@ -224,6 +249,11 @@ def between_notes(schema: Schema) -> tuple[str, ...]:
     """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
     notes = []
     for attribute in schema.attributes:
+        if attribute.protected and attribute.gap is not None and attribute.missing != "value":
+            notes.append(
+                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f'(missing = "value" makes that a value of twins too).'
+            )
         every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
         if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
             continue
@@ -277,6 +307,9 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
+    schema = _with_missing(schema, table_section.get("missing"), data)
+    if "score" in table_section:
+        return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
@@ -293,6 +326,53 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
         notes=_outside_notes(file, source, table_section),
         source=str(file.resolve()),
         original=source,
+    )
+
+
+def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
+    """[table] missing = "model": every column with holes is left to the model."""
+    if stated is None:
+        return schema
+    if stated != "model":
+        raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
+    holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
+    attributes = tuple(
+        replace(a, missing="model", high=None if a.kind == "category" else a.high)
+        if a.name in holes and a.missing is None and a.gap is None and not a.columns
+        else a
+        for a in schema.attributes
+    )
+    return replace(schema, attributes=attributes)
+
+
+def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path) -> Subject:
+    """A subject whose model is not at hand: the table holds its scores."""
+    section, column = section_of(document, "model"), section_of(document, "table")["score"]
+    if not isinstance(column, str):
+        raise SchemaError(f"[table] score is {str(column)[:40]!r}; it must be the name of a column, in quotes.")
+    if section:
+        key = next(iter(section))
+        raise SchemaError(
+            f"[table] score is {column!r}, so the model is not asked, but [model] has {key!r}; leave one of both out."
+        )
+    if column in (schema.target, *schema.names, *(one.name for one in schema.observed)):
+        raise SchemaError(f"[table] score is {column!r}, which is an attribute or the target too; name another column.")
+    if len(schema.classes) > 2:
+        raise SchemaError(
+            f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
+            f"decide between them; give the model, or leave the target out."
+        )
+    table = table_from_arrow(data, schema, file=place)
+    # Without a target the scores may be probabilities or not: nothing is decided then.
+    table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
+    return Subject(
+        str(document.get("name", file.stem)),
+        schema,
+        Recorded(len(schema)),
+        Encoding(()),
+        table,
+        notes=("the model is not at hand: the scores are those of the table.",),
+        source=str(file.resolve()),
     )
 
 
@@ -343,7 +423,8 @@ def _source(section: Any, file: Path) -> str | Path:
 def _path(section: Any, name: str, file: Path) -> Path:
     path = section.get("path")
     if not isinstance(path, str):
-        raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}].')
+        other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""
+        raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}]{other}.')
     return file.parent / path
 
 

@@ -21,7 +21,7 @@ MOST_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
 
@@ -30,7 +30,9 @@ class Schema:
     apart by the probabilities of all classes. ``rules`` (given as text) say which people there can be. ``threshold`` is
     the probability from which on a decision between two classes is favourable (0.5 where nothing is said); with three
     classes or more the most likely one is decided. ``order_guessed`` says that the order of the classes is only that
-    of their names, so that nobody has said yet which output is which.
+    of their names, so that nobody has said yet which output is which. ``observed`` are protected attributes that are in
+    the table and no input of the model: codes of people, twins and encodings leave them out. ``justified`` names the
+    attributes that may decide, for indirect bits.
     """
 
     attributes: tuple[Attribute, ...]
@@ -42,13 +44,18 @@ class Schema:
     most_twins: int = MOST_TWINS
     threshold: float | None = None
     order_guessed: bool = field(default=False, compare=False)
+    observed: tuple[Attribute, ...] = ()
+    justified: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was left out of it, and why
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "observed", tuple(self.observed))
+        object.__setattr__(self, "justified", tuple(self.justified))
         object.__setattr__(self, "classes", tuple(self.classes))
-        if not self.attributes:
+        if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
-        names = Counter(self.names)
+        names = Counter((*self.names, *(one.name for one in self.observed)))
         double = next((name for name, count in names.items() if count > 1), None)
         if double is not None:
             raise SchemaError(f"attribute {double!r} is listed twice; names must differ.")
@@ -57,8 +64,29 @@ class Schema:
         self._settle_favourable()
         self._settle_scores()
         self._settle_threshold()
+        self.check_justified(self.justified)
         texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
         object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+
+    def __repr__(self) -> str:
+        shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
+        decided = "" if self.target is None else f", target: {self.target}"
+        return (
+            f"<Schema of {len(self)} attributes ({shown}), protected: {', '.join(self.protected) or 'none'}{decided}>"
+        )
+
+    def check_justified(self, names: Iterable[str]) -> None:
+        """Refuse justified attributes that are not there, or that are protected themselves."""
+        guarded = {*self.protected, *(one.name for one in self.observed)}
+        for name in names:
+            if name in guarded:
+                raise SchemaError(
+                    f"justified attribute {name!r} is protected itself, so knowing it would hide what is asked; "
+                    f"leave it out of justified."
+                )
+            if name not in self.names:
+                free = [one for one in self.names if one not in guarded]
+                raise SchemaError(f"justified attribute {name!r} is not in the schema; {choose_from(name, free)}")
 
     def _settle_scores(self) -> None:
         if self.scores not in get_args(Compared):
@@ -150,10 +178,11 @@ class Schema:
         return self.names.index(name)
 
     def with_protected(self, names: Iterable[str]) -> Schema:
-        """The same schema with exactly these attributes protected."""
+        """The same schema with exactly these attributes protected; observed ones stay observed."""
         chosen = list(names)
+        watched = {one.name for one in self.observed}
         for name in chosen:
-            if name not in self.names:
+            if name not in self.names and name not in watched:
                 raise SchemaError(f"protected attribute {name!r} is not in the table; {choose_from(name, self.names)}")
         attributes = (replace(attribute, protected=attribute.name in chosen) for attribute in self.attributes)
         return replace(self, attributes=tuple(attributes))

@@ -36,6 +36,8 @@ class Table:
     held_out: npt.NDArray[np.bool_] | None = None
     numbers: npt.NDArray[np.int64] | None = None  # of the rows in the table as it was given, from 1; None: 1, 2, 3 …
     file: Path | None = None  # where it was read from
+    observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
+    scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -48,6 +50,8 @@ class Table:
             None if self.held_out is None else self.held_out[chosen],
             (np.arange(1, len(self) + 1) if self.numbers is None else self.numbers)[chosen],
             self.file,
+            None if self.observed is None else self.observed[chosen],
+            None if self.scores is None else self.scores[chosen],
         )
 
     def place(self, row: int) -> str:
@@ -121,7 +125,7 @@ def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None 
 def _coded(data: pa.Table, schema: Schema) -> Table:
     names = data.column_names
     check_names(names)
-    for attribute in schema.attributes:
+    for attribute in (*schema.attributes, *schema.observed):
         for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
@@ -129,10 +133,79 @@ def _coded(data: pa.Table, schema: Schema) -> Table:
                 raise TableError(f"{what} {attribute.name!r} is not in the table; {choose_from(name, names)}")
     if data.num_rows == 0:
         raise TableError(f"the table has {len(names)} columns but no rows; at least one person is needed.")
-    codes = np.column_stack(
-        [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
+    columns = [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
+    codes = np.column_stack(columns) if columns else np.empty((data.num_rows, 0))
+    observed = [_observed(data, attribute) for attribute in schema.observed]
+    return Table(
+        np.ascontiguousarray(codes),
+        target_of(data, schema),
+        observed=np.column_stack(observed) if observed else None,
     )
-    return Table(np.ascontiguousarray(codes), target_of(data, schema))
+
+
+def _observed(data: pa.Table, attribute: Attribute) -> Codes:
+    """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
+    if attribute.columns:
+        return codes_of_group(data, attribute)
+    column = plain(data[attribute.name])
+    there = ~column.is_null().to_numpy(zero_copy_only=False)
+    codes = np.full(len(column), np.nan)
+    if not there.any():
+        raise TableError(
+            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the subject."
+        )
+    codes[there] = codes_of_column(column.drop_null(), attribute)
+    outside = there & ~attribute.valid(codes)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise TableError.of_row(
+            f"the table leaves the stated domain in {attribute.name} ({outside.sum():,} of {len(codes):,} rows outside "
+            f"{attribute.domain_text()}; first: {codes[row]:g} in {ROW}); widen the domain or drop the rows.",
+            row,
+        )
+    return codes
+
+
+def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
+    """The scores that a table holds of a model that is not at hand.
+
+    Parameters
+    ----------
+    data
+        The table.
+    name
+        Its column.
+    regression
+        Whether scores may be any number; probabilities otherwise.
+
+    Returns
+    -------
+    numpy.ndarray
+        One score for each row.
+
+    Raises
+    ------
+    TableError
+        Where the column is missing or holds something else.
+    """
+    if name not in data.column_names:
+        raise TableError(f"score {name!r} is not in the table; {choose_from(name, data.column_names)}")
+    column = plain(data[name])
+    if column.null_count:
+        raise TableError.of_row(
+            f"score {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
+            _first(column.is_null()),
+        )
+    values = numbers(column, name)
+    outside = (values < 0) | (values > 1)
+    if outside.any() and not regression:
+        row = int(np.argmax(outside))
+        raise TableError.of_row(
+            f"score {name!r} has {outside.sum():,} values outside 0 to 1 (first: {values[row]:g} in {ROW}); scores of "
+            f"a class are probabilities: name that column, or leave the target out.",
+            row,
+        )
+    return values
 
 
 def check_names(names: list[str]) -> None:
@@ -170,17 +243,42 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
     """One column as codes: labels by position, numbers as they are."""
     import pyarrow as pa
 
-    column = plain(column)
-    if column.null_count and not (attribute.kind == "category" and MISSING in attribute.labels):
+    column = with_nulls(plain(column))
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if missing.any() and attribute.gap is None:
         raise TableError.of_row(
-            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them"
-            + (f", or add the label {MISSING!r}" if attribute.kind == "category" else "")
-            + f"; the first is in {ROW}.",
-            _first(column.is_null()),
+            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them, or say "
+            f'missing = "model" of it, if the model fills its own gaps; the first is in {ROW}.',
+            int(np.argmax(missing)),
         )
-    if attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute)):
-        return _codes_of_labels(column, attribute)
-    return numbers(column, attribute.name)
+    if missing.all():
+        return np.full(len(column), attribute.gap)
+    present = column.drop_null() if missing.any() else column
+    spelled = attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute))
+    places = np.flatnonzero(~missing) if missing.any() else None
+    try:
+        found = _codes_of_labels(present, attribute) if spelled else numbers(present, attribute.name)
+    except TableError as error:
+        if places is None or error.row is None:
+            raise
+        row = int(places[error.row])
+        raise error.placed(row, f"row {row + 1:,}") from None
+    if places is None:
+        return found
+    codes = np.full(len(column), attribute.gap, dtype=np.float64)
+    codes[places] = found
+    return codes
+
+
+def with_nulls(column: Any) -> Any:
+    """A column of numbers whose NaN are missing, as pandas means it and polars and Parquet do not say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return column
+    gone = pc.is_nan(column)
+    return pc.if_else(gone, pa.scalar(None, column.type), column) if pc.any(gone).as_py() else column
 
 
 def spells_labels(attribute: Attribute) -> bool:
@@ -199,7 +297,12 @@ def plain(column: Any) -> Any:
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
+        if pa.types.is_string_view(column.type.value_type):  # Arrow decodes no views
+            values = column.dictionary.cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(column.indices, values)
         column = column.dictionary_decode()
+    if pa.types.is_null(column.type):
+        return column.cast(pa.float64())
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
     if pa.types.is_temporal(column.type):
@@ -294,6 +397,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
 
 def text_of(value: object) -> str:
     """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

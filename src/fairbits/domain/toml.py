@@ -13,7 +13,7 @@ import tomlkit
 from fairbits.domain.decision import DEFAULT_THRESHOLD
 from fairbits.domain.schema import MOST_TWINS, Schema
 from fairbits.domain.table import text_of
-from fairbits.domain.toml_attribute import attribute_of_section, table_of_attribute
+from fairbits.domain.toml_attribute import attribute_of_section, is_observed, table_of_attribute
 from fairbits.errors import SchemaError, choose_from
 
 #: A description of a thousand attributes with a hundred labels each is far smaller.
@@ -44,8 +44,12 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     """The schema in a subject document. ``classes`` are the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    attributes = tuple(attribute_of_section(name, fields) for name, fields in described.items())
-    if not attributes:
+    read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
+    watched = {name for name, fields in described.items() if is_observed(fields)}
+    if "score" in section:  # nobody knows what a model that is not there takes
+        watched |= {name for name, attribute in read.items() if attribute.protected}
+    attributes = tuple(attribute for name, attribute in read.items() if name not in watched)
+    if not read:
         raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
     stated = section.get("classes", [])
     if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
@@ -53,6 +57,9 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     for key in ("target", "scores"):
         if not isinstance(section.get(key, ""), str):
             raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    justified = document.get("justified", section.get("justified", []))
+    if not isinstance(justified, list | tuple) or any(not isinstance(name, str) for name in justified):
+        raise SchemaError(f"justified is {str(justified)[:40]!r}; it must be a list of names of attributes.")
     named = tuple(text_of(value) for value in stated) or tuple(classes)
     favourable = section.get("favourable")
     if isinstance(favourable, list | Mapping):
@@ -67,6 +74,8 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         most_twins=_most_twins(section_of(document, "limits")),
         threshold=section.get("threshold"),
         order_guessed=not section.get("classes"),
+        observed=tuple(attribute for name, attribute in read.items() if name in watched),
+        justified=tuple(justified),
     )
 
 
@@ -77,6 +86,8 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
         rules = tomlkit.array()
         rules.extend(rule.text for rule in schema.rules)
         document.add("rules", rules.multiline(True))
+    if schema.justified:
+        document.add("justified", list(schema.justified))
     table = tomlkit.table()
     if schema.target is not None:
         table.add("target", schema.target)
@@ -95,6 +106,8 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     attributes = tomlkit.table(is_super_table=True)
     for attribute in schema.attributes:
         attributes.add(attribute.name, table_of_attribute(attribute))
+    for attribute in schema.observed:
+        attributes.add(attribute.name, table_of_attribute(attribute, observed=True))
     document.add("attributes", attributes)
     return document
 

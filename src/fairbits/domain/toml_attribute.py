@@ -11,7 +11,13 @@ from fairbits.domain.attribute import Attribute
 from fairbits.domain.table import text_of
 from fairbits.errors import SchemaError, choose_from
 
-_KEYS = ("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable")
+#: What `protected` says of an attribute that is in the table and no input of the model.
+OBSERVED = "observed"
+
+_KEYS = (
+    *("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable"),
+    *("missing", "holds"),
+)
 
 
 def attribute_of_section(name: str, fields: object) -> Attribute:
@@ -27,12 +33,11 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     for key in ("labels", "values", "columns"):
         if not isinstance(fields.get(key, []), list | tuple):
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; they must be a list.")
-    for key in ("protected", "immutable"):
-        if not isinstance(fields.get(key, False), bool):
-            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false.")
+    _check_flags(name, fields)
     if "kind" not in fields:
         raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
     given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges")}
+    given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
     given["columns"] = tuple(str(column) for column in fields.get("columns", ()))
     attribute = Attribute(name=name, **given)
@@ -44,8 +49,20 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     return Attribute(name=name, **given, allowed=allowed, ranges=_ranges(attribute, fields.get("ranges", {})))
 
 
-def table_of_attribute(attribute: Attribute) -> tomlkit.items.Table:
-    """The section [attributes.NAME] of an attribute."""
+def _check_flags(name: str, fields: Mapping[str, Any]) -> None:
+    for key in ("protected", "immutable"):
+        if not isinstance(fields.get(key, False), bool) and not (key == "protected" and is_observed(fields)):
+            also = ', or "observed" for a column that is no input of the model' if key == "protected" else ""
+            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false{also}.")
+
+
+def is_observed(fields: object) -> bool:
+    """Whether a section describes a protected attribute that the model does not take."""
+    return isinstance(fields, Mapping) and fields.get("protected") == OBSERVED
+
+
+def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlkit.items.Table:
+    """The section [attributes.NAME] of an attribute; ``observed`` where the model does not take it."""
     table = tomlkit.table()
     number = float if attribute.kind == "real" else int
     table.add("kind", attribute.kind)
@@ -66,9 +83,12 @@ def table_of_attribute(attribute: Attribute) -> tomlkit.items.Table:
         for name, code in attribute.ranges:
             ranges.add(name, number(code))
         table.add("ranges", ranges)
+    for key in ("missing", "holds"):
+        if getattr(attribute, key) is not None:
+            table.add(key, getattr(attribute, key))
     for key in ("protected", "immutable"):
         if getattr(attribute, key):
-            table.add(key, True)
+            table.add(key, OBSERVED if observed and key == "protected" else True)
     return table
 
 

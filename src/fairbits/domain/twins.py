@@ -21,7 +21,7 @@ class Twins:
 
     def __init__(self, schema: Schema, *, most: int | None = None):
         most = schema.most_twins if most is None else most
-        if not schema.protected:
+        if not schema.protected and not schema.observed:
             raise SchemaError(
                 "no attribute is protected, so there are no twins to compare; "
                 "mark at least one with protected = true, or name it with --protected."
@@ -39,7 +39,8 @@ class Twins:
             )
         domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
         grid = np.meshgrid(*domains, indexing="ij")
-        self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1)
+        # Where protected attributes are only observed, a person's only twin is the person.
+        self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.empty((1, 0))
 
     @property
     def m(self) -> int:

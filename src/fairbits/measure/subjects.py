@@ -10,6 +10,7 @@ from fairbits.domain import Schema, Table
 from fairbits.errors import OptionError
 from fairbits.measure.bits import DEFAULT_EPSILON
 from fairbits.measure.evaluate import Evaluator
+from fairbits.models.recorded import no_model
 
 if TYPE_CHECKING:
     from fairbits.data import Subject
@@ -31,6 +32,8 @@ def evaluator_of(
 
     The rows of the table are real people: they exist whatever the rules say.
     """
+    if subject.scores_only:
+        raise no_model()
     return Evaluator(
         subject.model if model is None else model,
         subject.schema,

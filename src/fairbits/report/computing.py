@@ -15,6 +15,7 @@ from fairbits.domain.words import joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import measuring, words
+from fairbits.report.indirect import lead, proxies_of
 from fairbits.report.people import axes_of, found_people, real_people
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.searching import near_of, searched_of, summary_of_run
@@ -51,7 +52,7 @@ def compute_report(
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=words.sentence(facts, bits, measured.noise),
+        sentence=lead(proxies_of(run.folder, about), facts.blind) + words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,
@@ -64,6 +65,7 @@ def compute_report(
         remaking=_remaking(run, searched),
         warnings=(*run.warnings(), *_unfinished(run)),
         certified=read_statements(run.folder),
+        proxies=proxies_of(run.folder, about),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from fairbits.report import words
+from fairbits.report.indirect import WHAT_A_BIT_IS, sentences
 from fairbits.report.page import rendered
 from fairbits.report.pictures import pictures_of
 from fairbits.report.record import Portrait, ReportData
@@ -17,6 +18,7 @@ _TITLES = {
     "people": "The worst people",
     "drivers": "Which attribute",
     "harmed": "Who is harmed",
+    "indirect": "Without the columns",
     "network": "Inside the network",
     "origin": "Data or training",
     "repairs": "Repairs",
@@ -63,6 +65,8 @@ def render_html(data: ReportData) -> str:
         + ("" if data.axes.threshold is None else " The line separates decisions."),
         threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",
         limits=words.limits(about),
+        indirect=[] if data.proxies is None else list(sentences(data.proxies)),
+        what_a_bit_is=WHAT_A_BIT_IS,
     )
 
 
@@ -71,6 +75,7 @@ def sections(data: ReportData) -> list[str]:
     debugged = data.debugged
     there = {
         "people": bool(data.people),
+        "indirect": data.proxies is not None,
         "drivers": debugged is not None and bool(debugged.shares),
         "harmed": bool(_stakes(data)),
         "network": debugged is not None and bool(debugged.layers),
@@ -78,7 +83,11 @@ def sections(data: ReportData) -> list[str]:
         "repairs": data.repaired is not None,
         "certified": bool(data.certified),
     }
-    return [name for name in _TITLES if there.get(name, True)]
+    found = [name for name in _TITLES if there.get(name, True)]
+    if "indirect" in found and data.about.blind:  # what was found leads, where twins cannot differ
+        found.remove("indirect")
+        found.insert(0, "indirect")
+    return found
 
 
 def _stakes(data: ReportData) -> list[tuple[Any, Any]]:

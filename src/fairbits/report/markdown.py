@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from fairbits.domain.words import NUMBER, joined, shortened
 from fairbits.report import words
+from fairbits.report.indirect import MAX_GROUPS, WHAT_A_BIT_IS, sentences
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
 from fairbits.report.words import by_kind, number, percent, signed
 
@@ -19,6 +21,8 @@ _NUMBER = re.compile(NUMBER)
 def render_markdown(data: ReportData) -> str:
     """The whole document."""
     parts = [_head(data), _headline(data), _severity(data), _people(data)]
+    if data.proxies is not None:
+        parts.insert(1 if data.about.blind else len(parts), _indirect(data.proxies))
     if data.debugged is not None and data.debugged.shares:
         parts.append(_drivers(data.debugged))
     parts.append(_harmed(data))
@@ -74,6 +78,39 @@ def _head(data: ReportData) -> Iterator[str]:
     for line in lines:
         yield ""
         yield text(line, 1000)
+
+
+def _indirect(document: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Without the columns: indirect bits and groups"
+    yield ""
+    yield text(WHAT_A_BIT_IS, 400)
+    for sentence, more in sentences(document):
+        yield ""
+        yield f"**{text(sentence, 400)}** " + " ".join(text(line, 600) for line in more)
+    for table in document["groups"]:
+        yield ""
+        yield f"{text(table['attribute'])}: {table['people']:,} people, {table['unknown']:,} of unknown group."
+        yield ""
+        heads = ["group", "people", "base rate", "selected", "impact ratio", "above median", "TPR", "FPR", "precision"]
+        rows = (_group(one) for one in table["groups"][:MAX_GROUPS])
+        yield from _table([*heads, "calibration"], rows, right=1)
+    yield ""
+    yield "Groups of fewer than 30 people get no ratio. Four fifths is a rule of thumb, not a verdict."
+
+
+def _group(one: Mapping[str, Any]) -> list[str]:
+    rates = [_between(one, name) for name in ("base_rate", "selection_rate")]
+    others = [_between(one, name) for name in ("scoring_rate", "tpr", "fpr", "precision")]
+    ratio = "under 30 people" if one["small"] else "–" if one["impact_ratio"] is None else f"{one['impact_ratio']:.2f}"
+    gap = "–" if one["calibration"] is None else f"{one['calibration']:+.3f}".replace("-", "−")
+    few = " (under 2 %)" if one["under_two_percent"] else ""
+    return [text(one["group"]) + few, f"{one['people']:,}", *rates, ratio, *others, gap]
+
+
+def _between(one: Mapping[str, Any], name: str) -> str:
+    if one.get(name) is None:
+        return "–"
+    return f"{one[name]:.1%} ({one[f'{name}_low']:.1%} to {one[f'{name}_high']:.1%})"
 
 
 def _headline(data: ReportData) -> Iterator[str]:
@@ -211,7 +248,13 @@ def _origin(debugged: Debugged) -> Iterator[str]:
 def _repairs(repaired: Repaired) -> Iterator[str]:
     yield "## Repairs"
     yield ""
-    yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    if repaired.chosen:
+        yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    else:
+        yield f"None was chosen: {text(repaired.words, 400)}"
+    if repaired.proof:
+        yield ""
+        yield text(repaired.proof, 400)
     yield ""
     rows = ([one.name, by_kind(one.before, one.kind), by_kind(one.after, one.kind)] for one in repaired.changes)
     yield from _table(["held-out evidence", "before", "after"], rows, right=1)
@@ -221,13 +264,14 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
             text(m.name) + (" (chosen)" if m.chosen else ""),
             percent(m.accuracy),
             number(m.k_mean, 2),
+            "" if m.k_max_proved is None else f"k ≤ {m.k_max_proved}",
             *([] if repaired.regression else [percent(m.id_rate)]),
             text(m.words, 200),
         ]
         for m in repaired.repairs
     )
     rate = [] if repaired.regression else ["ID rate"]
-    yield from _table(["repair", repaired.quality, "mean k", *rate, "what was done"], rows)
+    yield from _table(["repair", repaired.quality, "mean k", "proved", *rate, "what was done"], rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)

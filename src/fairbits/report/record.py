@@ -219,8 +219,9 @@ class Mend:
     id_rate: float | None
     within_budget: bool
     yardstick: bool
-    on_front: bool
+    on_front: bool  # none beats it on the evidence that it was chosen on
     chosen: bool
+    k_max_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What repairs cost and buy. ``document`` is repair.json."""
+    """What repairs cost and buy. ``document`` is repair.json; ``chosen`` is "" where none keeps the budget."""
 
     chosen: str
     words: str
@@ -261,6 +262,8 @@ class Repaired:
     files: tuple[str, ...]
     warnings: tuple[str, ...]
     document: Mapping[str, Any]
+    proof: str = ""
+    k_max_proved: int | None = None
 
     @property
     def regression(self) -> bool:
@@ -292,3 +295,4 @@ class ReportData:
     remaking: Remaking
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
+    proxies: Mapping[str, Any] | None = None  # the document of proxies.json

@@ -78,6 +78,8 @@ def _repair(data: ReportData) -> dict[str, Any]:
     assert repaired is not None  # noqa: S101 - asked by the caller
     return {
         "chosen": repaired.chosen,
+        "k_max_proved": repaired.k_max_proved,
+        "proof": repaired.proof,
         "max_accuracy_loss": repaired.max_accuracy_loss,
         "held_out_cases": repaired.held_out_cases,
         "held_out_rows": repaired.held_out_rows,

@@ -45,6 +45,8 @@ def limits(about: About) -> tuple[str, ...]:
 def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
+    if not about.protected:
+        return "The model takes no protected attribute: direct bits are exactly 0 of 0, and nobody has a twin."
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
@@ -59,9 +61,10 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
     """What the figures rest on."""
     sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
-    found = [
-        f"Examined: {rows} rows of the table, each under all {about.m:,} combinations of protected values ({sizes})."
-    ]
+    twins = (
+        f", each under all {about.m:,} combinations of protected values ({sizes})" if about.protected else " as it is"
+    )
+    found = [f"Examined: {rows} rows of the table{twins}."]
     removed = measured.figures.get("twins_removed")
     if removed:
         found.append(f"Left out: {removed:,} twins of these rows that cannot exist under the rules.")

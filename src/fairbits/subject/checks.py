@@ -59,6 +59,35 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
         scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
         decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
     _check_scores(scores, table, chosen, regression=schema.regression)
+    return _agreement(schema, scores, decisions, labels)
+
+
+def quality_of_scores(schema: Schema, table: Table) -> Quality:
+    """The same from the scores that the table holds of a model that is not at hand.
+
+    Parameters
+    ----------
+    schema
+        Says what is favourable, and from which score on.
+    table
+        With its ``scores``.
+
+    Returns
+    -------
+    Quality
+        As far as it is known.
+    """
+    scores = np.asarray(table.scores, dtype=np.float32)
+    decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
+    return _agreement(schema, scores, decisions, table.labels)
+
+
+def _agreement(
+    schema: Schema,
+    scores: npt.NDArray[np.float32],
+    decisions: npt.NDArray[np.int64] | None,
+    labels: npt.NDArray[np.float64] | None,
+) -> Quality:
     return agreement(
         favourable=schema.favourable,
         threshold=schema.rule.threshold,

@@ -1,0 +1,332 @@
+"""Usable bits: what the score still tells about an attribute once the justified attributes J are known.
+
+Two observers, boosted trees both, guess the attribute of people whom they have not seen: one from J, one from J and the
+score S. The gain in log-loss is what S adds *for such an observer* (Xu et al. 2020, "usable information").
+
+The plain gain is no bound. An observer that is weak at J is helped by S as a summary of J although S adds nothing:
+with true value 0 the plain difference said 0.166 bits. So both observers are also given Ŝ = E[S|J], fitted on other
+people by two kinds of learners.
+
+What is left of the trap is measured by a placebo that no protected value can have reached: observers who have Ŝ from
+half of the people are given Ŝ from all of them (plus the residual of somebody with much the same Ŝ). That gain is the
+step of a learning curve; were the error of Ŝ to fall like n^-0.32, everything still missing would be worth four such
+steps. Four steps are the placebo, and nothing is claimed that does not exceed it by more than chance. By the same
+count, where four steps of Ŝ's own learning curve could explain half of what is left of S, nothing is claimed at all:
+what looks like news may be a part of J that nobody has learned yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.measure.groups import Grouping
+
+#: People that learn and are guessed, and people that a forest is grown from, at most; more are drawn from.
+MAX_PEOPLE, MAX_FOREST = 40_000, 10_000
+#: Fewer people than this, and boosted observers say nothing worth printing.
+MIN_PEOPLE = 200
+#: Neighbours in order of Ŝ among whom residuals change hands.
+NEIGHBOURS = 50
+#: Gains are cut at so many bits: one person cannot carry the figure.
+CLIP = 6.0
+#: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
+STEPS = 4.0
+#: Where more of the rest of S than this may still be a part of J, nothing is claimed.
+MAX_LEARNABLE = 0.5
+LEVEL = 0.95
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class UsableBits:
+    """What the score adds about one attribute for an observer who knows the justified attributes.
+
+    Parameters
+    ----------
+    bits
+        What is claimed: the estimate where it exceeds the placebo by more than chance, 0 otherwise.
+    estimate
+        The gain of the observer with the score over the one without, whatever its sign.
+    low
+        One-sided lower end of the estimate.
+    placebo, placebo_high
+        What a better summary of the justified attributes alone could add, and the one-sided upper end of it.
+    explained
+        The share of the score's variance that the justified attributes explain (held out).
+    learnable
+        The share of the rest that more people might still let them explain, at most.
+    people
+        How many people the observers were tried on.
+    """
+
+    bits: float
+    estimate: float
+    low: float
+    placebo: float
+    placebo_high: float
+    explained: float
+    learnable: float
+    people: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Justified:
+    """The justified attributes of people, their scores, and what the former predict of the latter.
+
+    Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` the estimates of
+    E[S|J] that both observers get,
+    ``weaker`` those from half as many people, ``stand_in`` the score of the placebo.
+    """
+
+    rows: npt.NDArray[np.int64]
+    features: Floats
+    categorical: tuple[bool, ...]
+    scores: Floats
+    summaries: Floats
+    weaker: Floats
+    stand_in: Floats
+    fold: npt.NDArray[np.int64]
+    explained: float
+    learnable: float
+
+
+def justified_of(
+    features: Floats, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
+) -> Justified:
+    """Fit E[S|J] on halves, each for the other.
+
+    Parameters
+    ----------
+    features
+        The justified attributes as codes, a column each.
+    categorical
+        Which of them are categories.
+    scores
+        One number per person.
+    rng
+        For halves, learners and the placebo.
+
+    Returns
+    -------
+    Justified
+        About 40,000 people at most.
+    """
+    rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
+    features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
+    n = len(wanted)
+    fold = np.zeros(n, dtype=np.int64)
+    fold[rng.permutation(n)[: n // 2]] = 1
+    summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
+    dense = _dense(features, categorical)
+    with _one_thread():
+        for half in (0, 1):
+            fit = np.flatnonzero(fold != half)
+            here = np.asarray(fold == half)
+            seed = int(rng.integers(2**31))
+            for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
+                found[here, 0] = _boosted_mean(features, categorical, wanted, people, here, seed=seed)
+                grown = _some(people, MAX_FOREST * len(people) // len(fit), rng)
+                found[here, 1] = _forest_mean(dense, wanted, grown, here, seed=seed)
+    best = summaries.mean(axis=1)
+    error, before = (float(((wanted - one.mean(axis=1)) ** 2).mean()) for one in (summaries, weaker))
+    variance = float(wanted.var())
+    explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
+    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
+    stand_in = best + _swapped(best, wanted - best, rng)
+    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
+
+
+def usable_bits(
+    groups: Grouping, justified: Justified, rng: np.random.Generator, *, level: float = LEVEL
+) -> UsableBits | None:
+    """What the score adds about an attribute for somebody who knows the justified attributes.
+
+    Parameters
+    ----------
+    groups
+        The attribute; people whose value is unknown are left out.
+    justified
+        What :func:`justified_of` made.
+    rng
+        For the learners.
+    level
+        One-sided confidence of the bounds.
+
+    Returns
+    -------
+    UsableBits or None
+        None with fewer than 200 people of known value, or with one group of any size only.
+    """
+    groups = groups.take(justified.rows)
+    rows = np.flatnonzero(groups.known)
+    codes = groups.codes[rows]
+    counts = np.bincount(codes, minlength=len(groups.labels))
+    # A group too small to be in both halves several times is no group that an observer could learn.
+    kept = np.flatnonzero(counts >= 20)
+    inside = np.isin(codes, kept)
+    rows, codes = rows[inside], np.searchsorted(kept, codes[inside])
+    if len(rows) < MIN_PEOPLE or len(kept) < 2:
+        return None
+    known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
+    kinds = (*justified.categorical, False, False)
+    sets = {
+        "without": (known, kinds),
+        "with": (np.column_stack([known, justified.scores]), (*kinds, False)),
+        "weak": (weak, kinds),
+        "better": (np.column_stack([weak, justified.stand_in]), (*kinds, False)),
+    }
+    losses: dict[str, list[Floats]] = {name: [] for name in sets}
+    of_row = np.full(len(groups), -1, dtype=np.int64)
+    of_row[rows] = codes
+    for half in (0, 1):
+        fit, test = rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]
+        if len(fit) < 20 or len(test) < 20:
+            return None
+        seed = int(rng.integers(2**31))
+        with _one_thread():
+            for name, (columns, categorical) in sets.items():
+                losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=seed))
+    none, own, weaker, better = (np.concatenate(losses[name]) for name in sets)
+    z, root = float(special.ndtri(level)), np.sqrt(len(none))
+    gain, step = np.clip(none - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
+    estimate = float(gain.mean())
+    low = estimate - z * float(gain.std(ddof=1)) / root
+    placebo = STEPS * max(0.0, float(step.mean()))
+    high = placebo + STEPS * z * float(step.std(ddof=1)) / root
+    excess = gain - STEPS * step if placebo > 0 else gain
+    beyond = float(excess.mean()) - z * float(excess.std(ddof=1)) / root
+    sure = min(low, beyond) > 0 and estimate > placebo and justified.learnable < MAX_LEARNABLE
+    return UsableBits(
+        bits=estimate if sure else 0.0,
+        estimate=estimate,
+        low=max(0.0, low) if sure else 0.0,
+        placebo=placebo,
+        placebo_high=high,
+        explained=justified.explained,
+        learnable=justified.learnable,
+        people=len(gain),
+    )
+
+
+def _one_thread() -> Any:
+    """Learners of this size are quick alone; on a busy machine their threads would only wait for each other."""
+    import sklearn.ensemble  # noqa: F401 - its threads must be there before they can be limited
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1)
+
+
+def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+def _boosted_mean(
+    features: Floats,
+    categorical: tuple[bool, ...],
+    wanted: Floats,
+    fit: npt.NDArray[np.int64],
+    here: npt.NDArray[np.bool_],
+    *,
+    seed: int,
+) -> Floats:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    learner = HistGradientBoostingRegressor(
+        max_iter=200,
+        learning_rate=0.1,
+        min_samples_leaf=_leaf(len(fit)),
+        categorical_features=_categories(features, categorical),
+        early_stopping=True,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        random_state=seed,
+    )
+    learner.fit(features[fit], wanted[fit])
+    return np.asarray(learner.predict(features[here]), dtype=np.float64)
+
+
+def _forest_mean(
+    dense: Floats, wanted: Floats, fit: npt.NDArray[np.int64], here: npt.NDArray[np.bool_], *, seed: int
+) -> Floats:
+    """E[S|J] by extremely randomised trees (Geurts et al. 2006), which err in other places than boosted ones."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    forest = ExtraTreesRegressor(n_estimators=12, min_samples_leaf=3, max_features=None, n_jobs=1, random_state=seed)
+    forest.fit(dense[fit], wanted[fit])
+    return np.asarray(forest.predict(dense[here]), dtype=np.float64)
+
+
+def _log2_loss(
+    columns: Floats,
+    categorical: tuple[bool, ...],
+    codes: npt.NDArray[np.int64],
+    fit: npt.NDArray[np.int64],
+    test: npt.NDArray[np.int64],
+    n_groups: int,
+    *,
+    seed: int,
+) -> Floats:
+    """The held-out loss of one observer, in bits per person."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    present, wanted = np.unique(codes[fit], return_inverse=True)
+    base = (np.bincount(codes[fit], minlength=n_groups) + 0.5) / (len(fit) + 0.5 * n_groups)
+    guess = np.tile(base, (len(test), 1))
+    if len(present) > 1:
+        learner = HistGradientBoostingClassifier(
+            max_iter=60,
+            learning_rate=0.1,
+            max_leaf_nodes=15,
+            min_samples_leaf=_leaf(len(fit)),
+            l2_regularization=1.0,
+            categorical_features=_categories(columns, categorical),
+            early_stopping=True,
+            validation_fraction=0.15,
+            n_iter_no_change=5,
+            random_state=seed,
+        )
+        learner.fit(columns[fit], wanted)
+        guess[:, present] = 0.99 * learner.predict_proba(columns[test]) + 0.01 * guess[:, present]
+        guess /= guess.sum(axis=1, keepdims=True)
+    return np.asarray(-np.log2(guess[np.arange(len(test)), codes[test]]))
+
+
+def _leaf(people: int) -> int:
+    """People in a leaf, at least: few where there are few."""
+    return int(np.clip(people // 50, 5, 20))
+
+
+def _categories(columns: Floats, categorical: tuple[bool, ...]) -> Any:
+    """Which columns a boosted learner takes as categories: those with few enough labels."""
+    mask = [
+        is_one and len(np.unique(columns[:, i])) <= 250 and columns[:, i].max() < 255
+        for i, is_one in enumerate(categorical)
+    ]
+    return np.array(mask) if any(mask) else None
+
+
+def _dense(features: Floats, categorical: tuple[bool, ...]) -> Floats:
+    """Numbers as they are, categories of few labels spread over columns."""
+    parts = []
+    for column, is_one in zip(features.T, categorical, strict=True):
+        labels = np.unique(column)
+        parts.append(
+            (column[:, None] == labels[None]).astype(np.float64) if is_one and len(labels) <= 20 else column[:, None]
+        )
+    return np.concatenate(parts, axis=1)
+
+
+def _swapped(order: Floats, residuals: Floats, rng: np.random.Generator) -> Floats:
+    """Residuals changed among people next to each other in the given order."""
+    rank = np.argsort(order, kind="stable")
+    block = np.arange(len(order)) // NEIGHBOURS
+    shuffled = np.lexsort((rng.random(len(order)), block))
+    found = np.empty(len(order))
+    found[rank] = residuals[rank[shuffled]]
+    return found

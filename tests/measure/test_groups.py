@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairbits.domain import Attribute
+from fairbits.errors import OptionError
+from fairbits.measure.groups import Grouping, crossed, group_table, grouping_of
+
+RNG = np.random.default_rng(0)
+N = 2000
+SEX = RNG.integers(0, 2, N)
+RACE = RNG.choice(3, N, p=[0.6, 0.39, 0.01])
+SCORES = np.clip(0.4 + 0.1 * SEX + 0.1 * RACE + 0.2 * RNG.normal(size=N), 0, 1)
+SELECTED = SCORES >= 0.5
+LABELS = RNG.random(N) < SCORES
+
+
+def _groups() -> tuple[Grouping, Grouping]:
+    return Grouping("sex", ("f", "m"), SEX), Grouping("race", ("w", "b", "h"), RACE)
+
+
+def test_figures_are_those_of_fairlearn():
+    fairlearn = pytest.importorskip("fairlearn.metrics")
+    from sklearn.metrics import precision_score
+
+    metrics = {
+        "count": fairlearn.count,
+        "selection_rate": fairlearn.selection_rate,
+        "tpr": fairlearn.true_positive_rate,
+        "fpr": fairlearn.false_positive_rate,
+        "precision": precision_score,
+        "base": lambda y, _p: np.mean(y),
+    }
+    for groups in (*_groups(), crossed(_groups())):
+        names = np.array(groups.labels)[groups.codes]
+        frame = fairlearn.MetricFrame(
+            metrics=metrics, y_true=LABELS.astype(int), y_pred=SELECTED.astype(int), sensitive_features=names
+        ).by_group
+        found = group_table(groups, np.random.default_rng(0), scores=SCORES, selected=SELECTED, labels=LABELS)
+        large = [one.group for one in found.groups if not one.small]
+        highest = frame.loc[large, "selection_rate"].max()
+        for one in found.groups:
+            theirs = frame.loc[one.group]
+            assert one.people == theirs["count"]
+            assert one.selection_rate.value == pytest.approx(theirs["selection_rate"])
+            assert one.base_rate.value == pytest.approx(theirs["base"])
+            for name in ("tpr", "fpr", "precision"):
+                figure = getattr(one, name)
+                if figure is not None:
+                    assert figure.value == pytest.approx(theirs[name])
+                    assert figure.low <= figure.value <= figure.high
+            if one.small:
+                assert one.impact_ratio is None
+            else:
+                assert one.impact_ratio == pytest.approx(theirs["selection_rate"] / highest)
+
+
+def test_small_groups_are_named_and_left_out_of_ratios():
+    found = group_table(_groups()[1], np.random.default_rng(0), scores=SCORES, selected=SELECTED)
+    few = found.groups[2]
+    assert found.small == (("h",) if few.people < 30 else ())
+    assert few.under_two_percent
+    assert (few.impact_ratio is None) == (few.people < 30)
+    assert max(one.impact_ratio for one in found.groups if one.impact_ratio is not None) == 1.0
+
+
+def test_unknown_people_are_counted_and_in_no_group():
+    codes = np.where(np.arange(N) < 100, -1, SEX)
+    found = group_table(Grouping("sex", ("f", "m"), codes), np.random.default_rng(0), scores=SCORES, selected=SELECTED)
+    assert found.unknown == 100
+    assert sum(one.people for one in found.groups) == N - 100
+    assert found.median == pytest.approx(np.median(SCORES))  # of everybody
+
+
+def test_calibration_is_the_gap_between_labels_and_scores():
+    found = group_table(_groups()[0], np.random.default_rng(0), scores=SCORES, selected=SELECTED, labels=LABELS)
+    for code, one in enumerate(found.groups):
+        here = code == SEX
+        assert one.calibration.value == pytest.approx(LABELS[here].mean() - SCORES[here].mean())
+        assert one.calibration.low < 0.05
+        assert one.calibration.high > -0.05
+
+
+def test_a_number_of_many_values_is_cut_into_ranges():
+    ages = np.random.default_rng(0).integers(18, 90, 500).astype(float)
+    groups = grouping_of(Attribute(name="age", kind="integer", low=0, high=120), ages)
+    assert len(groups.labels) == 4
+    assert groups.counts.min() > 80
+    assert groups.labels[0].startswith("18 to ")
+    missing = grouping_of(Attribute(name="age", kind="integer", low=0, high=120), np.where(ages < 30, np.nan, ages))
+    assert (~missing.known).sum() == (ages < 30).sum()
+
+
+def test_codes_that_name_no_group_are_refused():
+    with pytest.raises(OptionError, match="use 0 to 1"):
+        Grouping("sex", ("f", "m"), np.array([0, 2]))

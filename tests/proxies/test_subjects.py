@@ -1,0 +1,161 @@
+"""Subjects whose model takes no protected attribute, or is not at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fairbits import Audit, Network, load_subject
+from fairbits.cli.app import app
+from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError, TableError
+
+ATTRIBUTES = """
+[attributes.income]
+kind = "real"
+low = -10
+high = 10
+[attributes.zip]
+kind = "integer"
+low = 0
+high = 1
+[attributes.sex]
+kind = "category"
+labels = ["f", "m"]
+protected = "observed"
+[attributes.race]
+kind = "category"
+labels = ["w", "b"]
+protected = "observed"
+"""
+TABLE = '[table]\npath = "people.csv"\ntarget = "y"\nclasses = ["0", "1"]\nfavourable = "1"\n'
+MODEL = '[model]\npath = "model.npz"\n'
+
+
+def _people(folder: Path, *, n: int = 1200, sexes: str = "fm") -> None:
+    rng = np.random.default_rng(0)
+    sex, race, income = rng.integers(0, len(sexes), n), rng.integers(0, 2, n), rng.normal(size=n)
+    place = np.where(rng.random(n) < 0.1, 1 - sex % 2, sex % 2)
+    score = 1 / (1 + np.exp(-(0.5 * income + 2.0 * place - 1)))
+    label = (rng.random(n) < score).astype(int)
+    lines = ["income,zip,sex,race,month,p,y"]
+    for i in range(n):
+        known = sexes[sex[i]] if i >= 50 else ""
+        lines.append(f"{income[i]:.6f},{place[i]},{known},{'wb'[race[i]]},{i % 2 + 1},{score[i]:.6f},{label[i]}")
+    (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    network = Network.build(
+        [np.array([[0.5], [2.0]], dtype=np.float32)],
+        [np.array([-1.0], dtype=np.float32)],
+        activation="relu",
+        head="sigmoid",
+    )
+    network.save(folder / "model.npz")
+
+
+def _subject(folder: Path, text: str) -> Path:
+    file = folder / "subject.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path):
+    _people(tmp_path)
+    return tmp_path
+
+
+def test_a_model_without_protected_inputs(folder):
+    audit = Audit.of(_subject(folder, MODEL + TABLE + ATTRIBUTES))
+    found = audit.proxies(out=folder / "out")
+    document = json.loads((folder / "out" / "proxies.json").read_text(encoding="utf-8"))
+    sex, race, both = document["attributes"]
+    assert sex["attribute"] == "sex"
+    assert both["attribute"] == "sex × race"
+    assert found.sees_none
+    assert 0.2 < sex["bits_low"] <= sex["bits"] < 0.55  # I(A;zip) = 1 − h(0.1) = 0.53
+    assert sex["direct_bits"] == 0
+    assert sex["unknown"] == 50
+    assert race["bits_low"] == 0
+    assert sex["by_column"][0]["column"] == "zip"
+    assert sex["by_column"][0]["fall_low"] > 0.1
+    assert sex["usable_bits"] is None
+    assert document["groups"][0]["unknown"] == 50
+    measured = audit.measure()
+    assert measured.evaluation.k.max() == 1
+
+
+def test_score_only_subjects_tell_the_same(folder):
+    text = TABLE + 'score = "p"\n' + ATTRIBUTES
+    audit = Audit.of(_subject(folder, text))
+    sex = audit.proxies().document()["attributes"][0]
+    assert sex["bits_low"] > 0.2
+    assert sex["direct_bits"] is None
+    assert sex["by_column"][0]["fall"] is None
+    with pytest.raises(CapabilityError, match="scores of its rows only"):
+        audit.measure()
+
+
+def test_all_inputs_justified_means_exactly_nothing_more(folder):
+    audit = Audit.of(_subject(folder, 'justified = ["income", "zip"]\n' + MODEL + TABLE + ATTRIBUTES))
+    found = audit.proxies()
+    assert found.attributes[0].usable is not None
+    assert found.attributes[0].usable.bits == 0
+    assert any("exactly 0" in note for note in found.notes)
+
+
+def test_over_time(folder):
+    audit = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
+    periods = audit.proxies(by="month").periods
+    assert [one.period for one in periods] == ["1", "2"]
+    assert all(one.bits[0].score is not None and one.bits[0].score.low > 0.1 for one in periods)
+    with pytest.raises(OptionError, match="not in the table"):
+        audit.proxies(by="moon")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ('justified = ["sex"]\n' + MODEL + TABLE + ATTRIBUTES, SchemaError, "protected itself"),
+        ('justified = ["wage"]\n' + MODEL + TABLE + ATTRIBUTES, SchemaError, "not in the schema"),
+        ("justified = 3\n" + MODEL + TABLE + ATTRIBUTES, SchemaError, "list of names"),
+        (TABLE + 'score = "q"\n' + ATTRIBUTES, TableError, "not in the table"),
+        (TABLE + 'score = "income"\n' + ATTRIBUTES, SchemaError, "attribute or the target"),
+        (TABLE + 'score = "month"\n' + ATTRIBUTES, TableError, "outside 0 to 1"),
+        (MODEL + TABLE + 'score = "p"\n' + ATTRIBUTES, SchemaError, "leave one of both out"),
+        (TABLE + ATTRIBUTES, SchemaError, "where the model is"),
+        (MODEL + TABLE + ATTRIBUTES.replace('"observed"', '"seen"'), SchemaError, "observed"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, text, error, words):
+    with pytest.raises(error, match=words) as caught:
+        load_subject(_subject(folder, text))
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, FairbitsError)
+    assert caught.value.exit_code == 2
+
+
+def test_few_people_and_one_group_say_what_cannot_be_known(tmp_path):
+    _people(tmp_path, n=150)
+    few = Audit.of(_subject(tmp_path, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
+    assert few.attributes[0].score is None
+    assert "at least 200" in str(few.attributes[0].reason)
+    _people(tmp_path, n=600, sexes="f")
+    lonely = Audit.of(_subject(tmp_path, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
+    assert "same value of sex" in str(lonely.attributes[0].reason)
+
+
+def test_the_command_line(folder):
+    file = str(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
+    shown = CliRunner().invoke(app, ["proxies", file])
+    assert shown.exit_code == 0, shown.output
+    assert "Knowing the score tells 0." in shown.output
+    assert "about sex (at least 0." in shown.output
+    filed = CliRunner().invoke(app, ["proxies", file, "--filing", "--distributed", "2026-01-01"])
+    assert "impact ratio" in filed.output
+    assert "distribution date of the tool: 2026-01-01" in filed.output
+    measured = json.loads(CliRunner().invoke(app, ["measure", file, "--json"]).output)
+    assert measured["groups"][0]["attribute"] == "sex"
+    assert measured["indirect"][0]["bits_low"] > 0.2
