@@ -52,3 +52,10 @@ def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_zoo_page_is_the_tests_own_table() -> None:
+    pytest.importorskip("torch", reason="the torch extra is not installed")
+    from tools.zoo import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it again: python -m tools.zoo"

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from fairbits.audit.run import open_run
     from fairbits.data import Subject, load_subject
     from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
+    from fairbits.domain.infer import infer_schema
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
+    from fairbits.repair.proposals.guard import Guard
     from fairbits.report import plots as plot
     from fairbits.search import Budget
 
@@ -31,11 +33,13 @@ _HOMES = {
     "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
+    "Guard": "repair.proposals.guard",
     "Network": "models",
     "Schema": "domain",
     "Subject": "data",
     "Table": "domain",
     "Twins": "domain",
+    "infer_schema": "domain.infer",
     "load_model": "models",
     "load_subject": "data",
     "load_with_encoding": "models",
@@ -51,12 +55,14 @@ __all__ = [
     "Decoder",
     "Encoding",
     "FairbitsError",
+    "Guard",
     "Network",
     "Schema",
     "Subject",
     "Table",
     "Twins",
     "__version__",
+    "infer_schema",
     "load_model",
     "load_subject",
     "load_with_encoding",

@@ -155,3 +155,16 @@ def test_nothing_is_written(client: Client) -> None:
     before = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
     client.ask(codes=client.get("/start").json()["people"][0]["codes"], layer=1)
     assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == before
+
+
+def test_the_guard_bounds_k_and_shows_its_proof(client: Client) -> None:
+    person = client.get("/start").json()["people"][0]
+    plain = client.ask(codes=person["codes"])
+    assert plain["proof"] == ""
+    assert plain["k"] > 1
+    guarded = client.ask(codes=person["codes"], guard=1)
+    assert guarded["k"] == 1
+    assert not guarded["flips"]
+    assert guarded["proof"].startswith("Proved for everybody")
+    assert guarded["before"]["k"] == plain["k"]
+    assert client.post("/answer", json={"codes": person["codes"], "guard": 0}).status_code == 422

@@ -19,6 +19,7 @@ from fairbits.models import ModelOptions, read_model
 if TYPE_CHECKING:
     from fairbits.audit.auditing import Audited
     from fairbits.audit.run import AuditRun
+    from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.measure.groups import GroupTable
     from fairbits.proxies import ProxyStudy
@@ -77,6 +78,68 @@ class Audit:
         loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
         audit.subject = loaded.checked(as_is=as_is)
         return audit
+
+    @classmethod
+    def from_table(
+        cls,
+        model: Any,
+        table: Any,
+        *,
+        target: str,
+        protected: str | Iterable[str],
+        favourable: object = None,
+        ignored: Iterable[str] = (),
+        max_twins: int = 1000,
+        name: str = "subject",
+        as_is: bool = False,
+        **options: Any,
+    ) -> Audit:
+        """An audit of a model and a table as they are: what people are made of is read off the table.
+
+        Parameters
+        ----------
+        model
+            Anything that :class:`Audit` takes.
+        table
+            A file, or an Arrow, pandas or polars table, with the target and the protected attributes.
+        target
+            The column that the model predicts.
+        protected
+            The protected attributes.
+        favourable
+            The value of the target whose probability is the score; by default the last class.
+        ignored
+            Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
+        max_twins
+            Combinations of protected values at most: protected numbers of many values get ranges.
+        name
+            What to call the subject.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            ``audit.subject.notes`` says what was left out and what was guessed.
+
+        Raises
+        ------
+        FairbitsError
+            If the table or the model cannot be read, or do not fit each other.
+        """
+        from fairbits.data.drafting import subject_of_table
+
+        chosen = ModelOptions.of(options)
+        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
+        subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen)
+        audit = cls.__new__(cls)
+        audit.subject = subject.checked(as_is=as_is)
+        return audit
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.subject.short()}>"
 
     def measure(
         self,
@@ -217,6 +280,42 @@ class Audit:
         """Repair the network by what a run found. ``options`` are those of :meth:`AuditRun.repair`."""
         return self.open(run.folder).repair(**options)
 
+    def certify(
+        self,
+        *,
+        budget: float | str = "30s",
+        changes: int = 1,
+        k: int | None = None,
+        seed: int = 0,
+        epsilon: float | None = None,
+        threads: int | None = None,
+    ) -> Certificate:
+        """What can be said about everybody: exact, proved over sets of people, or statistical.
+
+        Parameters
+        ----------
+        budget
+            About how long in all, as "30s" or in seconds.
+        changes
+            How far from real rows the statement about near people goes.
+        k
+            Prove at most so many classes; None asks for the largest k, where it can be found.
+        seed
+            Of the sample.
+        epsilon, threads
+            As for :meth:`measure`.
+
+        Returns
+        -------
+        Certificate
+            ``statements`` from the strongest to the weakest, and ``notes`` on what could not be proved.
+        """
+        from fairbits.certify import CertifyOptions, certify_subject
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        return certify_subject(self.subject, CertifyOptions(seconds, changes, k, seed, epsilon, threads))
+
     def report(self, run: Run, **options: Any) -> Path:
         """Write the report of a run. ``options`` are those of :meth:`AuditRun.report`."""
         return self.open(run.folder).report(**options)
@@ -238,10 +337,10 @@ class Audit:
         within: int | None = None,
         min_plausibility: float | None = None,
     ) -> Audited:
-        """Measure, search, debug, repair and report in one go, in about ``budget`` ("60s" by default).
+        """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
-        ``skip`` names stages to leave out: search, debug, repair. With ``resume`` the run in ``out`` goes on with its
-        own settings, and stages that read the cases that are there now are not done again. ``within`` and
+        ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
+        with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """

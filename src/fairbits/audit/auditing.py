@@ -1,4 +1,4 @@
-"""The main job: measure, search, debug, repair, report. Each stage can be left out, and is not done twice."""
+"""The main job: measure, search, debug, repair, certify, report. Each stage can be left out, and is not done twice."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from fairbits.store.files import read_json
 from fairbits.store.places import new_folder
 from fairbits.subject import check_identity
 
-STAGES = ("measure", "search", "debug", "repair", "proxies", "report")
-SKIPPABLE = ("search", "debug", "repair", "proxies")
+STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
+SKIPPABLE = ("search", "debug", "repair", "certify", "proxies")
 #: Seconds for everything, where nothing is said.
 DEFAULT_SECONDS = 60.0
 #: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
@@ -62,6 +62,8 @@ class Shares:
         What measuring may take at most, what the search takes, and each of the two attacks on a repair.
     debug_by, repair_by : float
         Seconds after the beginning at which debugging and repair must have ended.
+    certify : float
+        What certifying takes; below ``KEPT`` seconds in all it proves nothing over sets of people.
     samples, retrain : int, bool
         How many cases debugging looks at, and whether repair may train networks.
     """
@@ -72,6 +74,7 @@ class Shares:
     attack: float
     debug_by: float
     repair_by: float
+    certify: float
     samples: int
     retrain: bool
 
@@ -88,6 +91,7 @@ class Shares:
             attack=max(0.5, 0.04 * seconds),
             debug_by=0.75 * seconds if seconds >= KEPT else inf,
             repair_by=1.05 * seconds if seconds >= KEPT else inf,
+            certify=min(max(0.2, 0.08 * seconds), 60.0),
             samples=1000 if ample else 400,
             retrain=ample,
         )
@@ -101,6 +105,7 @@ class Shares:
             "search": f"search {self.search:.1f} s",
             "debug": f"debug {until[0]}",
             "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
+            "certify": f"certify {self.certify:.1f} s",
             "proxies": "indirect bits and groups",
             "report": "then the report",
         }
@@ -193,6 +198,7 @@ class _Auditing:
         measuring.keep(run.folder, document)
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
+        self._certified(run)
         self._proxies(run)
         data, page = self._timed("report", lambda: self._report(run))
         return Audited(
@@ -384,6 +390,43 @@ class _Auditing:
             hands=self.wishes.hands,
             watch=self._until("repair", self.shares.repair_by),
         )
+
+    def _certified(self, run: Run) -> None:
+        """What can be said about everybody, before and after the repair; it needs no cases."""
+        from fairbits.certify import CertifyOptions, certify_run
+
+        if "certify" in self.wishes.skip or self.stop():
+            return self._leave("certify", "skipped")
+        if self.resume and self.seconds.get("search") is None and self.seconds.get("repair") is None:
+            from fairbits.certify import read_statements
+
+            if read_statements(run.folder):
+                return self._leave("certify", "kept")
+        wishes, shares = self.wishes, self.shares
+        options = CertifyOptions(
+            shares.certify,
+            seed=wishes.seed,
+            epsilon=wishes.epsilon,
+            threads=wishes.threads,
+            proofs=shares.seconds >= KEPT,
+        )
+
+        def work() -> None:
+            certify_run(
+                run.folder,
+                self.subject,
+                options,
+                stop=self.stop,
+                watch=lambda words: self.tell("certify", "say", words),
+            )
+
+        try:
+            self._timed("certify", work)
+        except UsageError as error:
+            self.faults["certify"] = str(error)
+            self.seconds["certify"] = None
+            self.tell("certify", "failed", str(error))
+        return None
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.wishes.threads)

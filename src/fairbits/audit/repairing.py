@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbits.data import Subject
 from fairbits.domain.limits import granted_in
-from fairbits.models import Network
+from fairbits.models import HasGradients, Model
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
 from fairbits.scale import Hands
 from fairbits.scale.searching import search
@@ -73,9 +73,11 @@ def attacker(
         threads=threads,
     )
 
-    def attack(network: Network, *, evaluations: int | None = None) -> Attacked:
+    def attack(network: Model, *, evaluations: int | None = None) -> Attacked:
         # Whoever was asked about in the first attack, so many are asked about in the second, however long it takes.
         terms = settings if not evaluations else replace(settings, budget=Budget(evaluations=evaluations))
+        if STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, HasGradients):
+            terms = replace(terms, strategy=DEFAULT_STRATEGY, options={})  # scores only: a search that needs no more
         with tempfile.TemporaryDirectory() as folder:
             found = search(replace(subject, model=network), terms, Path(folder) / "attack", hands=hands)
             figures = found.query(_FIGURES).to_pylist()[0]

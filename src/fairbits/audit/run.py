@@ -11,6 +11,7 @@ from fairbits.domain.limits import GrantOptions
 from fairbits.store import Run, subject_of
 
 if TYPE_CHECKING:
+    from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
@@ -79,6 +80,7 @@ class AuditRun(Run):
         self,
         *,
         max_accuracy_loss: float = 0.02,
+        guarantee: int | None = None,
         choose: str | None = None,
         retrain: bool = True,
         attack_budget: Budget | str | None = ATTACK,
@@ -87,10 +89,12 @@ class AuditRun(Run):
         workers: int | None = None,
         ray: str | None = None,
     ) -> RepairResult:
-        """Repair the network by what the search found; figures and the repaired model are written beside the cases.
+        """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
-        Of all repairs within the accuracy budget the one with the lowest mean k is taken, or the one that ``choose``
-        names. A fresh search of ``attack_budget`` attacks the network before and after; None leaves that out.
+        Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved,
+        the lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than
+        ``guarantee`` classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search
+        of ``attack_budget`` attacks the model before and after; None leaves that out.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.repairing import repair
@@ -100,6 +104,7 @@ class AuditRun(Run):
             self,
             subject=self.subject,
             max_accuracy_loss=max_accuracy_loss,
+            guarantee=guarantee,
             choose=choose,
             retrain=retrain,
             attack_budget=attack_budget,
@@ -107,6 +112,26 @@ class AuditRun(Run):
             threads=threads,
             hands=Hands(workers, ray, threads),
         )
+
+    def certify(
+        self,
+        *,
+        budget: float | str = "30s",
+        changes: int = 1,
+        k: int | None = None,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> Certificate:
+        """What can be said about everybody, of the model and of the repaired one; written to certify.json.
+
+        Options are those of :meth:`fairbits.Audit.certify`; the tolerance between scores is the run's own.
+        """
+        from fairbits.certify import CertifyOptions, certify_run
+        from fairbits.search import seconds_of
+
+        seconds = seconds_of(budget) if isinstance(budget, str) else budget
+        options = CertifyOptions(seconds, changes, k, seed, self.manifest["epsilon"], threads)
+        return certify_run(self.folder, self.subject, options)
 
     def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:
         """Write report.html, report.md and summary.json, into the run's own folder by default."""

@@ -11,12 +11,14 @@ import typer
 
 from fairbits.cli.audit import audit
 from fairbits.cli.cases import cases
+from fairbits.cli.certify import certify
 from fairbits.cli.compare import compare
 from fairbits.cli.data import data_app
 from fairbits.cli.debug import debug
 from fairbits.cli.explore import explore
 from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.fleet import fleet
+from fairbits.cli.guard import guard_app
 from fairbits.cli.init import init
 from fairbits.cli.measure import measure
 from fairbits.cli.output import OutputError, safe_output
@@ -36,9 +38,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (audit, init, measure, search, cases, debug, repair, proxies, report, explore, compare, paper, fleet):
+for command in (
+    *(audit, init, measure, search, cases, debug, repair, certify, proxies),
+    *(report, explore, compare, paper, fleet),
+):
     app.command()(command)
 app.add_typer(data_app, name="data")
+app.add_typer(guard_app, name="guard")
 
 
 def _show_version(wanted: bool) -> None:

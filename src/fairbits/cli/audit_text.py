@@ -26,7 +26,7 @@ _MARKS = {
     "skipped": ("–", "dim"),
     "failed": ("!", "yellow"),
 }
-_STAGES = ("measure", "search", "debug", "repair", "proxies", "report")
+_STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
 _WIDTH, _REFRESH = 80, 8
 
 
@@ -149,8 +149,12 @@ def _explained(found: Audited) -> Iterator[Text]:
         layer = f"layer {debugged.suspect}; " if debugged.suspect is not None else ""
         yield Text(f"where  {layer}data or training: {debugged.verdict}")
     if repaired is not None:
-        chosen = next(mend for mend in repaired.repairs if mend.chosen)
+        chosen = next((mend for mend in repaired.repairs if mend.chosen), None)
+        if chosen is None:
+            yield Text(f"repair  none chosen: {harmless(repaired.words)}")
+            return
+        proved = "" if chosen.k_max_proved is None else f"; k ≤ {chosen.k_max_proved} proved for everybody"
         yield Text(
             f"repair  {chosen.name}: mean k {repaired.k_mean_before:.2f} → {chosen.k_mean:.2f}, "
-            f"{repaired.quality} {repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out)"
+            f"{repaired.quality} {repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out){proved}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -48,7 +48,7 @@ def init(
     grants: GrantOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
-    from fairbits.data.drafting import Draft, draft_schema, write_draft
+    from fairbits.data.drafting import Draft, draft_schema, wider_schema, write_draft
     from fairbits.domain.infer import infer_classes
     from fairbits.domain.reading import read_arrow
     from fairbits.models import ModelOptions
@@ -72,16 +72,16 @@ def init(
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
         favourable = _answer(question, "--favourable", default=classes[-1])
-    schema = draft_schema(
-        data,
-        target=target,
-        protected=names_of(protected),
-        favourable=favourable,
-        groups=groups,
-        ignored=ignored,
-        most_twins=max_twins,
-    )
-    draft = Draft(schema, table, model, delimiter, options)
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": names_of(protected),
+        "favourable": favourable,
+        "groups": groups,
+        "ignored": ignored,
+        "most_twins": max_twins,
+    }
+    schema = draft_schema(data, **asked)
+    draft = Draft(schema, table, model, delimiter, options, wider=wider_schema(data, schema, **asked))
     drafted = write_draft(draft, out, force=force, as_is=as_is, **grants)
     from fairbits.cli.init_text import overview, show
 

@@ -57,7 +57,7 @@ Resume = Annotated[
 ]
 Skip = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(help="Stages to leave out: search, debug, repair; separated by commas."),
+    typer.Option(help="Stages to leave out: search, debug, repair, certify; separated by commas."),
 ]
 Top = Annotated[int, typer.Option(help="How many of the worst people to list.", min=0)]
 Workers = Annotated[

@@ -1,4 +1,4 @@
-"""`fairbits repair`: a repaired network from a run, judged on what no repair has seen."""
+"""`fairbits repair`: a repaired model from a run, judged on what no repair has seen."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 def repair(
     run: RunPlace,
     max_accuracy_loss: Annotated[float, typer.Option(help="Accuracy that may be lost: 0.02 is two points.")] = 0.02,
+    guarantee: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help="Take the guard under which nobody has more than so many classes, proved.", min=1),
+    ] = None,
     choose: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="Take this repair, e.g. blind.", show_default="the lowest mean k within the budget"),
+        typer.Option(help="Take this repair, e.g. blind.", show_default="the lowest proved k within the budget"),
     ] = None,
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="Leave out repairs by further training.")] = False,
     attack_budget: Annotated[
@@ -34,7 +38,10 @@ def repair(
     *,
     grants: GrantOptions,
 ) -> None:
-    """Repair the network of a run: neurons, shrunk inputs, further training; the best is written beside the run."""
+    """Repair the model of a run: guard, neurons, shrunk inputs, training; the best is written beside the run.
+
+    Exit 1: no repair keeps the accuracy budget, and none is written.
+    """
     budget = _attack_budget(attack_budget)
     from fairbits.audit.repairing import repair as repair_run
     from fairbits.cli.repair_text import show, watching
@@ -45,6 +52,7 @@ def repair(
         result = repair_run(
             run,
             max_accuracy_loss=max_accuracy_loss,
+            guarantee=guarantee,
             choose=choose,
             retrain=not no_retrain,
             attack_budget=budget,
@@ -59,6 +67,8 @@ def repair(
         print_json({"run": str(run), "quality": quality, **document(result)})
     else:
         show(result, quality)
+    if result.chosen is None:
+        raise typer.Exit(1)
 
 
 def _attack_budget(text: str) -> Budget | None:

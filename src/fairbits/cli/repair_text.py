@@ -73,8 +73,6 @@ def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
 
 
 def _headline(result: RepairResult) -> Text:
-    before, after, chosen = result.before_held_out, result.chosen.held_out, result.chosen
-    change = 1 - after.k_mean / before.k_mean
     text = Text()
     text.append(harmless(result.subject), style="bold")
     text.append(f" · {result.quality}: at most {result.max_accuracy_loss:g} lost · seed {result.seed}\n")
@@ -84,12 +82,21 @@ def _headline(result: RepairResult) -> Text:
         f"{evidence.held_out_cases:,} and {evidence.held_out_rows:,} others\n\n",
         style="dim",
     )
+    if result.chosen is None:
+        text.append("Nothing was repaired: ", style="bold")
+        text.append(harmless(result.reason))
+        return text
+    before, after, chosen = result.before_held_out, result.chosen.held_out, result.chosen
+    change = 1 - after.k_mean / before.k_mean
     verb = "lowers" if change >= 0 else "raises"
     share = f"{abs(change):.0%}" if abs(change) >= 0.01 else f"{abs(change):.1%}"
     text.append(f"{chosen.name} {verb} mean k by {share}", style="bold")
     text.append(
         f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows."
     )
+    if chosen.k_max_proved is not None:
+        text.append(f"\nk ≤ {chosen.k_max_proved}. ", style="bold")
+        text.append(chosen.proof)
     return text
 
 
@@ -98,11 +105,11 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
-    for heading in ("neurons", result.quality, "points", "mean k", "change", *rate):
+    for heading in (result.quality, "points", "mean k", "change", "proved", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", "", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", "", *rates)
     for repair in result.repairs:
         style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
         table.add_row(*_line(repair, result), style=style)
@@ -115,11 +122,11 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
     return (
         marks + (" " if repair.within_budget else "!"),
         repair.name,
-        str(len(repair.neurons) or "–"),
         f"{after.accuracy:.1%}",
         _points(after.accuracy - before.accuracy),
         f"{after.k_mean:.2f}",
         f"{after.k_mean / before.k_mean - 1:+.0%}",
+        "" if repair.k_max_proved is None else f"k ≤ {repair.k_max_proved}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
     )
 
@@ -127,13 +134,15 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
 def _legend(result: RepairResult) -> Text:
     return Text(
         "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
-        f"! loses more {result.quality} than allowed on the plan's rows\n"
-        "blind repairs are a yardstick (k = 1 by construction); take one with --choose.",
+        f"! may lose more {result.quality} than allowed, by the {result.evidence.plan_rows:,} rows of the plan\n"
+        "proved: the most classes that anybody can have, found or not",
         style="dim",
     )
 
 
-def _chosen(result: RepairResult) -> Table:
+def _chosen(result: RepairResult) -> Table | None:
+    if result.chosen is None:
+        return None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(f"{result.chosen.name}, held out")
     table.add_column("before", justify="right")

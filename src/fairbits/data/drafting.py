@@ -7,21 +7,22 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import tomlkit
 
-from fairbits.data.subject import Subject, load_subject
-from fairbits.domain import Schema
+from fairbits.data.subject import Subject, load_subject, make_subject
+from fairbits.domain import Encoding, Schema
 from fairbits.domain.coarsen import coarsened
-from fairbits.domain.groups import Group
+from fairbits.domain.groups import Group, one_hot_groups
 from fairbits.domain.infer import infer_schema
 from fairbits.domain.limits import GrantOptions
-from fairbits.domain.table import numbers, plain
+from fairbits.domain.reading import arrow_of
+from fairbits.domain.table import numbers, plain, table_from_arrow, with_nulls
 from fairbits.domain.toml import document_of_schema
 from fairbits.domain.words import harmless
-from fairbits.errors import FairbitsError, OptionError, TableError
-from fairbits.models import ModelOptions
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.models import ModelOptions, read_model
 from fairbits.models.direction import order_note, speaks_of
 from fairbits.subject.checks import against_labels, quality_of
 from fairbits.subject.quality import Quality
@@ -29,6 +30,7 @@ from fairbits.subject.quality import Quality
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_Made = TypeVar("_Made")
 _RULES = (
     "Rules that every person must keep, over names and labels. For example:",
     'rules = [\'age < 18 -> marital_status != "Married"\', "years_employed <= age - 16"]',
@@ -41,6 +43,8 @@ _MODEL_HINTS = (
     'columns = ["age", "income"]            the columns that it sees, in its order',
     'factory = "package.module:function"    what builds the module that a file of weights belongs to',
 )
+#: Combinations of protected values, unless somebody says otherwise.
+MAX_TWINS = 1000
 #: Reasons that are mended there speak of it.
 _TABLE = "under [table]"
 _ATTRIBUTES = (
@@ -49,6 +53,8 @@ _ATTRIBUTES = (
     "  immutable = true            not protected, but a search may not change it either",
     '  protected = "observed"      protected, in the table, and no input of the model',
     '  ranges = {"young" = 21}     the values that twins of a protected number take',
+    '  missing = "model"           people may lack it, and the model fills its own gaps',
+    '  missing = "value"           the same, and twins of a protected attribute may lack it too',
 )
 
 
@@ -67,6 +73,7 @@ class Draft:
     options: ModelOptions = field(default_factory=ModelOptions)
     said_by_labels: float | None = None
     trouble: str | None = None
+    wider: Schema | None = None  # with dates, identifiers and empty columns, for a model that takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +104,128 @@ def draft_schema(
     groups: Iterable[Group],
     ignored: Iterable[str],
     most_twins: int,
+    everything: bool = False,
 ) -> Schema:
     """The schema of a table, with ranges for protected numbers of many values."""
     schema = infer_schema(
-        data, target=target, protected=protected, favourable=favourable, groups=groups, ignored=ignored
+        data,
+        target=target,
+        protected=protected,
+        favourable=favourable,
+        groups=groups,
+        ignored=ignored,
+        everything=everything,
     )
-    holes = [
-        f"{a.name} ({data[a.name].null_count:,})"
+    wide = {
+        a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
         for a in schema.attributes
-        if a.kind != "category" and data[a.name].null_count
-    ]
-    if holes:
-        raise TableError(f"numbers are missing in {', '.join(holes)}; fill them as your model does, or --ignore them.")
-    wide = {a.name: numbers(plain(data[a.name]), a.name) for a in schema.attributes if a.protected and not a.labels}
+        if a.protected and not a.labels
+    }
     return coarsened(schema, wide, most=most_twins)
+
+
+def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
+    """The schema with the columns that were left out, for a model that takes them; None where there are none."""
+    if not schema.notes:
+        return None
+    try:
+        return draft_schema(data, **asked, everything=True)
+    except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
+        return None
+
+
+def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
+    """The schema without what the model never sees, protected attributes excepted; None where it sees everything."""
+    unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
+    kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
+    named = {name for rule in schema.rules for name in (schema.names[i] for i in rule.columns)}
+    if not unseen or not kept or named & {attribute.name for attribute in unseen}:
+        return None
+    names = ", ".join(attribute.name for attribute in unseen)
+    return replace(
+        schema, attributes=kept, notes=(*schema.notes, f"left out of the schema: {names} (the model never sees it).")
+    )
+
+
+def subject_of_table(
+    model: Any,
+    table: Any,
+    *,
+    target: str,
+    protected: Iterable[str],
+    favourable: object = None,
+    ignored: Iterable[str] = (),
+    max_twins: int = MAX_TWINS,
+    name: str = "subject",
+    options: ModelOptions | None = None,
+) -> Subject:
+    """A subject from a model and a table alone: the schema is inferred, and fitted to what the model takes.
+
+    Parameters
+    ----------
+    model
+        Anything that :class:`~fairbits.Audit` takes.
+    table
+        A file, or an Arrow, pandas or polars table.
+    target, protected, favourable
+        The column that the model predicts, the protected attributes, and the value whose probability is the score.
+    ignored
+        Columns to leave out.
+    max_twins
+        Combinations of protected values at most; protected numbers of many values get ranges.
+    name
+        What to call it.
+    options
+        How the model is read.
+
+    Returns
+    -------
+    Subject
+        With notes about everything that was left out or guessed.
+    """
+    options = options or ModelOptions()
+    file = table if isinstance(table, str | Path) else None
+    data = arrow_of(table, max_rows=options.max_rows)
+    chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": chosen,
+        "favourable": favourable,
+        "groups": one_hot_groups(data, leave_out=(target, *ignored)),
+        "ignored": tuple(ignored),
+        "most_twins": max_twins,
+    }
+    schema = draft_schema(data, **asked)
+
+    def made(one: Schema) -> Subject:
+        loaded = read_model(model, one, options)
+        people = table_from_arrow(data, one, file=file)
+        subject = make_subject(name, loaded, one, people, options=options, original=model)
+        subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
+        return subject
+
+    subject = _widened(made, schema, lambda: wider_schema(data, schema, **asked))
+    narrower = without_unseen(subject.schema, subject.encoding)
+    if narrower is None:
+        return subject
+    try:
+        return made(replace(narrower, order_guessed=schema.order_guessed))
+    except FairbitsError:  # it wants the column, though it makes nothing of it
+        return subject
+
+
+def _widened(made: Callable[[Schema], _Made], schema: Schema, wider: Callable[[], Schema | None]) -> _Made:
+    """What comes of a schema, or of the one with all columns where the model takes only that."""
+    try:
+        return made(schema)
+    except FairbitsError as error:
+        other = wider()
+        if other is None:
+            raise
+        try:
+            return made(other)
+        except FairbitsError as second:
+            raise (second if "does not describe" in str(error) else error) from None
 
 
 def write_draft(
@@ -166,11 +281,22 @@ def write_draft(
 
 def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
     """The draft that loads and agrees with the labels; else as it is, with the trouble."""
+
+    def made(schema: Schema) -> tuple[Draft, Subject]:
+        one = replace(draft, schema=schema)
+        return one, loaded(one)
+
     try:
-        subject = loaded(draft)
+        draft, subject = _widened(made, draft.schema, lambda: draft.wider)
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
     draft, subject = _watched(draft, subject, loaded)
+    narrower = without_unseen(draft.schema, subject.encoding)
+    if narrower is not None:
+        try:
+            draft, subject = made(narrower)
+        except FairbitsError:  # it wants the column, though it makes nothing of it
+            narrower = None
     chosen = draft
     against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
     if against is not None and not as_is:
@@ -179,7 +305,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         if other is None or turned is None or _quality(turned).reversed:
             return Drafted(replace(draft, trouble=against))
         chosen, subject = other, turned
-    notes = _order_notes(draft, subject)
+    notes = (*draft.schema.notes, *_order_notes(draft, subject))
     single = speaks_of(subject.model, subject.schema)
     if single is not None and not subject.named:
         chosen = replace(chosen, options=replace(chosen.options, score_of=single))
@@ -263,7 +389,9 @@ def draft_text(draft: Draft, out: Path) -> str:
     text = tomlkit.dumps(document)
     attributes = tomlkit.document()
     attributes.add("attributes", described["attributes"])
-    comments = "".join(f"# {line}\n" for line in _ATTRIBUTES)
+    notes = (harmless(note[:1].upper() + note[1:]) for note in draft.schema.notes)
+    left_out = [line for note in notes for line in textwrap.wrap(note, 110)]
+    comments = "".join(f"# {line}\n" for line in (*_ATTRIBUTES, *left_out))
     return f"{text.rstrip()}\n\n{comments}\n{tomlkit.dumps(attributes)}"
 
 

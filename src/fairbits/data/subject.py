@@ -16,7 +16,7 @@ from fairbits.domain.consistency import check_rules
 from fairbits.domain.infer import infer_classes
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.reading import is_there, read_arrow
-from fairbits.domain.table import scores_of_column, table_from_arrow
+from fairbits.domain.table import plain, scores_of_column, table_from_arrow, with_nulls
 from fairbits.domain.toml import read_document, schema_of_document, section_of
 from fairbits.errors import ModelError, OptionError, SchemaError, TableError, choose_from
 from fairbits.models import Loaded, Model, ModelOptions, Network, Repeated, fit_to_schema, read_model
@@ -33,7 +33,9 @@ from fairbits.subject.probe import still_answers
 from fairbits.subject.quality import Quality
 
 _SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
-_TABLE_KEYS = ("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter")
+_TABLE_KEYS = (
+    *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
+)
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
@@ -73,6 +75,14 @@ class Subject:
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
     _identity: Identity | None = field(default=None, init=False, repr=False)
+
+    def short(self) -> str:
+        """Its name, its model and its people, in a line."""
+        model = type(self.model.original if isinstance(self.model, Repeated) else self.model).__name__
+        return f"{self.name!r}: {model}, {len(self.table):,} people, protected: {', '.join(self.schema.protected)}"
+
+    def __repr__(self) -> str:
+        return f"<Subject {self.short()}>"
 
     def checked(self, *, as_is: bool = False) -> Subject:
         """The same subject, its model held against the labels of its table.
@@ -206,10 +216,17 @@ def make_subject(
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
     if encoding is not None:
-        loaded = replace(loaded, encoding=encoding)
+        loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (*notes, *told, *fitted.notes, *_protected_notes(schema, fitted.encoding), *check_rules(schema, table.codes))
+    said = (
+        *notes,
+        *schema.notes,
+        *told,
+        *fitted.notes,
+        *_protected_notes(schema, fitted.encoding),
+        *check_rules(schema, table.codes),
+    )
     return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
 
 
@@ -232,6 +249,11 @@ def between_notes(schema: Schema) -> tuple[str, ...]:
     """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
     notes = []
     for attribute in schema.attributes:
+        if attribute.protected and attribute.gap is not None and attribute.missing != "value":
+            notes.append(
+                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f'(missing = "value" makes that a value of twins too).'
+            )
         every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
         if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
             continue
@@ -285,6 +307,7 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
     if target is not None and target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
+    schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
         return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
@@ -304,6 +327,22 @@ def _from_toml(file: Path, grants: GrantOptions) -> Subject:
         source=str(file.resolve()),
         original=source,
     )
+
+
+def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
+    """[table] missing = "model": every column with holes is left to the model."""
+    if stated is None:
+        return schema
+    if stated != "model":
+        raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
+    holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
+    attributes = tuple(
+        replace(a, missing="model", high=None if a.kind == "category" else a.high)
+        if a.name in holes and a.missing is None and a.gap is None and not a.columns
+        else a
+        for a in schema.attributes
+    )
+    return replace(schema, attributes=attributes)
 
 
 def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path) -> Subject:

@@ -13,6 +13,10 @@ import numpy.typing as npt
 from fairbits.errors import SchemaError, choose_from
 
 Kind = Literal["integer", "category", "real"]
+#: What the table holds where labels look like something else: text, or dates.
+Holds = Literal["text", "date"]
+#: What a missing value is: left to the model, or a value like any other, which twins take too.
+Missing = Literal["model", "value"]
 Codes = npt.NDArray[np.float64]
 
 #: A missing entry of a category column is this label, where the attribute has it.
@@ -35,6 +39,10 @@ class Attribute:
     ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label; one of
     them may be "", for the value that was dropped from the encoding and shows as zeros in all the others.
 
+    ``missing`` says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own
+    gaps, and no twin takes it; "value" makes it a value that twins of a protected attribute take as well. ``holds``
+    says what labels are for the model: "text" although they look like numbers or truth values, or "date".
+
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> job.high, job.read(1), job.code_of("Tech")
     (1, 'Tech', 1.0)
@@ -51,10 +59,22 @@ class Attribute:
     allowed: tuple[float, ...] = ()
     ranges: tuple[tuple[str, float], ...] = ()
     columns: tuple[str, ...] = ()
+    missing: Missing | None = None
+    holds: Holds | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
         object.__setattr__(self, "columns", tuple(self.columns))
+        if self.missing not in (None, *get_args(Missing)):
+            remedy = choose_from(str(self.missing), get_args(Missing))
+            raise SchemaError(f"attribute {self.name!r} has missing = {self.missing!r}; {remedy}")
+        if self.holds not in (None, *get_args(Holds)):
+            remedy = choose_from(str(self.holds), get_args(Holds))
+            raise SchemaError(f"attribute {self.name!r} has holds = {self.holds!r}; {remedy}")
+        if self.missing is not None and self.columns:
+            raise SchemaError(f"attribute {self.name!r} is spread over columns, so that none of it can be missing.")
+        if self.missing is not None and self.kind == "category" and self.labels and MISSING not in self.labels:
+            object.__setattr__(self, "labels", (*self.labels, MISSING))
         if not self.name or not self.name.strip():
             raise SchemaError(f"an attribute needs a name, but got {self.name!r}.")
         if self.kind not in get_args(Kind):
@@ -204,6 +224,17 @@ class Attribute:
             )
         return self.low + self.stride * np.arange(self.count, dtype=np.float64)
 
+    def domain_values(self) -> Codes:
+        """Every code that people can have: all whole numbers of an integer whatever its step, the steps of a real."""
+        if self.allowed or self.kind == "real" or self.stride == 1:
+            return self.values()
+        if self.upper - self.low >= _MAX_VALUES:
+            raise SchemaError(
+                f"attribute {self.name!r} has {self.upper - self.low + 1:,.0f} values from {self.low:g} to "
+                f"{self.upper:g}, too many to list; give it ranges."
+            )
+        return np.arange(self.low, self.upper + 1.0)
+
     @property
     def count(self) -> int:
         """How many values there are, without listing them."""
@@ -212,9 +243,34 @@ class Attribute:
         return int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
 
     @property
+    def gap(self) -> float | None:
+        """The code of a missing value; None where nobody lacks one.
+
+        A category has a label for it. A number has a code outside of its domain, so far below that no move from a
+        value leads there: people of the table may have it, and keep it, but a search never invents it.
+        """
+        if self.kind == "category":
+            return float(self.labels.index(MISSING)) if MISSING in self.labels else None
+        return None if self.missing is None else math.floor(self.low - (self.upper - self.low)) - 1.0
+
+    @property
     def twin_count(self) -> int:
         """How many values twins take, without listing them."""
-        return len(self.ranges) or self.count
+        if self.ranges:
+            return len(self.ranges) + self._number_twin
+        return self.count - self._left_out + self._number_twin
+
+    @property
+    def _number_twin(self) -> int:
+        """Whether twins of a number may lack it, beside its values."""
+        return int(self.missing == "value" and self.kind != "category")
+
+    @property
+    def _left_out(self) -> int:
+        """Whether one of a category's values is its missing one, which no twin takes."""
+        gap = self.gap
+        there = gap is not None and self.kind == "category" and (not self.allowed or gap in self.allowed)
+        return int(there and self.missing != "value" and self.count > 1)
 
     @property
     def first(self) -> float:
@@ -222,25 +278,37 @@ class Attribute:
         return self.allowed[0] if self.allowed else float(self.low)
 
     def twin_values(self) -> Codes:
-        """The codes that twins take: one for each range where there are ranges, every value otherwise."""
-        return np.array([code for _, code in self.ranges]) if self.ranges else self.values()
+        """The codes that twins take: one for each range where there are ranges, every value otherwise.
+
+        A missing value is none of them, unless ``missing`` is "value".
+        """
+        values = np.array([code for _, code in self.ranges]) if self.ranges else self.values()
+        if self._left_out:
+            return values[values != self.gap]
+        return np.concatenate([[self.gap], values]) if self._number_twin else values
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest valid codes."""
+        """The nearest valid codes; a missing value stays one."""
         if self.allowed:
-            return self.values()[nearest(self.values(), codes)]
-        inside = np.clip(codes, self.low, self.upper)
-        return np.rint(inside) if self.discrete else inside
+            inside = self.values()[nearest(self.values(), codes)]
+        else:
+            inside = np.clip(codes, self.low, self.upper)
+            inside = np.rint(inside) if self.discrete else inside
+        return inside if self.gap is None else np.where(codes == self.gap, self.gap, inside)
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which codes lie in the domain (NaN never does)."""
+        """Which codes lie in the domain (NaN never does; the code of a missing value does where there may be one)."""
         if self.allowed:
-            return np.isin(codes, self.allowed)
-        inside = (codes >= self.low) & (codes <= self.upper)
-        return inside & (codes == np.rint(codes)) if self.discrete else inside
+            inside = np.isin(codes, self.allowed)
+        else:
+            inside = (codes >= self.low) & (codes <= self.upper)
+            inside = inside & (codes == np.rint(codes)) if self.discrete else inside
+        return inside if self.missing is None else inside | (codes == self.gap)
 
     def read(self, code: float) -> str:
         """One code as people read it."""
+        if code == self.gap:
+            return MISSING
         if self.labels:
             place = round(code - self.low)
             if not 0 <= place < len(self.labels):
@@ -258,6 +326,8 @@ class Attribute:
 
     def code_of(self, text: str) -> float:
         """The code of a label, or of a number given as text."""
+        if text == MISSING and self.gap is not None:
+            return self.gap
         if text in self.labels:
             code = float(self.low + self.labels.index(text))
         else:

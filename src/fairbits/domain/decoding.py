@@ -59,6 +59,7 @@ class Decoder:
         }
         self._frames: dict[int, Any] = {}
         self._whole = [a.kind == "integer" for a in attributes]
+        self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
         """The values of one column, from rows of the seen attributes' codes."""
@@ -67,6 +68,9 @@ class Decoder:
             return (own == column.label).astype(np.int64)
         if column.place in self._tables:
             return self._tables[column.place][self._places(column.place, own)]
+        gap = self._gaps[column.place]
+        if gap is not None:  # a column of whole numbers with holes is one of floats, as pandas has it
+            return np.where(own == gap, np.nan, own)
         return own.astype(np.int64) if self._whole[column.place] else own
 
     def _places(self, place: int, codes: Codes) -> npt.NDArray[np.int64]:
@@ -87,7 +91,8 @@ class Decoder:
                 continue
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
                 values = pd.Series(self._tables[i])
-                self._frames[i] = (values.astype("category") if self.categorical else values).array
+                plain = values.dtype.kind in "bM" or _has_truths(self._tables[i])  # neither is ever a category
+                self._frames[i] = (values.astype("category") if self.categorical and not plain else values).array
             found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
         return pd.DataFrame(found, copy=False)
 
@@ -107,6 +112,10 @@ class Decoder:
         columns = [self.values(column, codes).tolist() for column in self.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         for column in self.columns:
+            gap = self._gaps[column.place]
+            if gap is not None and column.label is None:
+                for row in np.flatnonzero(codes[:, column.place] == gap):
+                    rows[row][column.name] = None
             missing = _missing(self._tables[column.place]) if column.place in self._tables else np.zeros(1, np.bool_)
             if missing.any() and column.label is None:
                 for row in np.flatnonzero(missing[self._places(column.place, codes[:, column.place])]):
@@ -137,8 +146,12 @@ def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: S
 
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:
     """What the table held for each label of a category, by code."""
+    if attribute.holds == "date":
+        return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]
-    plain: list[Any] = list(present) if text else _numbers(present) or _truths(present) or list(present)
+    plain: list[Any] = (
+        list(present) if text or attribute.holds == "text" else _numbers(present) or _truths(present) or list(present)
+    )
     missing = len(present) < len(attribute.labels)
     values = [float("nan") if label == MISSING else plain[present.index(label)] for label in attribute.labels]
     if isinstance(plain[0] if plain else "", str) or (missing and isinstance(plain[0], bool)):
@@ -146,6 +159,11 @@ def values_of(attribute: Attribute, *, text: bool = False) -> Values:
         table[:] = values
         return table
     return np.array(values)
+
+
+def _has_truths(table: Values) -> bool:
+    """Whether these are truth values, some of them missing."""
+    return table.dtype == object and any(isinstance(value, bool) for value in table.tolist())
 
 
 def _missing(table: Values) -> npt.NDArray[np.bool_]:

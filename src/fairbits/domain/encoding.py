@@ -7,7 +7,7 @@ Encodings are affine: a numeric attribute enters as ``(code − shift) · scale`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +36,13 @@ def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """One input: ``(code − shift) · scale``."""
+    """One input: ``(code − shift) · scale``, and ``missing`` where the code is ``gap`` (None: nobody lacks it)."""
 
     column: int
     shift: float = 0.0
     scale: float = 1.0
+    gap: float | None = None
+    missing: float = np.nan
 
     @property
     def columns(self) -> npt.NDArray[np.int64]:
@@ -49,11 +51,13 @@ class Numeric:
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
         """(n,) codes to (n, 1) inputs."""
-        return ((codes - self.shift) * self.scale)[:, None]
+        inputs = (codes - self.shift) * self.scale
+        return (inputs if self.gap is None else np.where(codes == self.gap, self.missing, inputs))[:, None]
 
-    def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:  # noqa: ARG002
-        """Change of the output per unit of code."""
-        return np.asarray(gradient[:, 0] * self.scale, dtype=np.float64)
+    def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
+        """Change of the output per unit of code; a missing value has no neighbour to move to."""
+        slope = np.asarray(gradient[:, 0] * self.scale, dtype=np.float64)
+        return slope if self.gap is None else np.where(codes == self.gap, 0.0, slope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,6 +207,22 @@ class Encoding:
             f"the network takes {inputs} inputs, but the {len(names)} attributes make {identity.width} as codes or "
             f"{one_hot.width} with one-hot categories; {_what_would_fit(schema, names, inputs)}"
         )
+
+    def with_gaps(self, schema: Schema) -> Encoding:
+        """The same encoding for a table in which numbers may be missing: they are NaN for the model."""
+        parts = [
+            replace(part, gap=attribute.gap)
+            if isinstance(part, Numeric) and part.gap is None and attribute.kind != "category"
+            else part
+            for part, attribute in zip(self.parts, schema.attributes, strict=True)
+        ]
+        return Encoding(parts, fixed=self.fixed, dtype=self.dtype)
+
+    @property
+    def gaps(self) -> dict[int, float]:
+        """The attributes whose numbers may be missing, and the code that says so."""
+        numbers = ((i, part) for i, part in enumerate(self.parts) if isinstance(part, Numeric))
+        return {i: part.gap for i, part in numbers if part.gap is not None}
 
     @property
     def unseen(self) -> tuple[int, ...]:

@@ -226,14 +226,43 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
     return table
 
 
+def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:
+    """A table in a file or in memory, as Arrow."""
+    return read_arrow(table, max_rows=max_rows) if isinstance(table, str | Path) else as_arrow(table)
+
+
 def as_arrow(data: Any) -> pa.Table:
-    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible."""
+    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible; an index is no column."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
         return data
-    if hasattr(data, "__arrow_c_stream__") or isinstance(data, dict):
-        return pa.table(data)
+    try:
+        if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+            return _of_pandas(data)
+        if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
+            data = data.collect()
+        if hasattr(data, "__arrow_c_stream__") or isinstance(data, dict):
+            return pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise TableError(
+            f"the {type(data).__name__} cannot be read as a table ({said[:200]}); give every column one kind of value."
+        ) from None
     raise TableError(
         f"a table cannot be made of {type(data).__name__!r}; give Arrow, pandas, polars, a dict of columns or a file."
     )
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """A data frame, whose columns may be named by numbers; one that mixes kinds of values is text."""
+    import pyarrow as pa
+
+    named = frame.rename(columns=str)
+    check_names(list(named.columns))
+    try:
+        return pa.Table.from_pandas(named, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        mixed = [name for name in named.columns if named[name].dtype == object]
+        texts = {name: named[name].where(named[name].isna(), named[name].astype(str)) for name in mixed}
+        return pa.Table.from_pandas(named.assign(**texts), preserve_index=False)

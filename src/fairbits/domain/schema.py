@@ -21,7 +21,7 @@ MOST_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
 
@@ -46,6 +46,7 @@ class Schema:
     order_guessed: bool = field(default=False, compare=False)
     observed: tuple[Attribute, ...] = ()
     justified: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was left out of it, and why
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -66,6 +67,13 @@ class Schema:
         self.check_justified(self.justified)
         texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
         object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+
+    def __repr__(self) -> str:
+        shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
+        decided = "" if self.target is None else f", target: {self.target}"
+        return (
+            f"<Schema of {len(self)} attributes ({shown}), protected: {', '.join(self.protected) or 'none'}{decided}>"
+        )
 
     def check_justified(self, names: Iterable[str]) -> None:
         """Refuse justified attributes that are not there, or that are protected themselves."""

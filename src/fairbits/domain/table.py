@@ -243,17 +243,42 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
     """One column as codes: labels by position, numbers as they are."""
     import pyarrow as pa
 
-    column = plain(column)
-    if column.null_count and not (attribute.kind == "category" and MISSING in attribute.labels):
+    column = with_nulls(plain(column))
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if missing.any() and attribute.gap is None:
         raise TableError.of_row(
-            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them"
-            + (f", or add the label {MISSING!r}" if attribute.kind == "category" else "")
-            + f"; the first is in {ROW}.",
-            _first(column.is_null()),
+            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them, or say "
+            f'missing = "model" of it, if the model fills its own gaps; the first is in {ROW}.',
+            int(np.argmax(missing)),
         )
-    if attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute)):
-        return _codes_of_labels(column, attribute)
-    return numbers(column, attribute.name)
+    if missing.all():
+        return np.full(len(column), attribute.gap)
+    present = column.drop_null() if missing.any() else column
+    spelled = attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute))
+    places = np.flatnonzero(~missing) if missing.any() else None
+    try:
+        found = _codes_of_labels(present, attribute) if spelled else numbers(present, attribute.name)
+    except TableError as error:
+        if places is None or error.row is None:
+            raise
+        row = int(places[error.row])
+        raise error.placed(row, f"row {row + 1:,}") from None
+    if places is None:
+        return found
+    codes = np.full(len(column), attribute.gap, dtype=np.float64)
+    codes[places] = found
+    return codes
+
+
+def with_nulls(column: Any) -> Any:
+    """A column of numbers whose NaN are missing, as pandas means it and polars and Parquet do not say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return column
+    gone = pc.is_nan(column)
+    return pc.if_else(gone, pa.scalar(None, column.type), column) if pc.any(gone).as_py() else column
 
 
 def spells_labels(attribute: Attribute) -> bool:
@@ -272,7 +297,12 @@ def plain(column: Any) -> Any:
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
+        if pa.types.is_string_view(column.type.value_type):  # Arrow decodes no views
+            values = column.dictionary.cast(pa.string())
+            column = pa.DictionaryArray.from_arrays(column.indices, values)
         column = column.dictionary_decode()
+    if pa.types.is_null(column.type):
+        return column.cast(pa.float64())
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise TableError(f"a column of the table holds {str(column.type)[:60]}; make it text or numbers, or drop it.")
     if pa.types.is_temporal(column.type):
@@ -367,6 +397,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
 
 def text_of(value: object) -> str:
     """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

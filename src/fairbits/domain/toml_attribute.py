@@ -14,7 +14,10 @@ from fairbits.errors import SchemaError, choose_from
 #: What `protected` says of an attribute that is in the table and no input of the model.
 OBSERVED = "observed"
 
-_KEYS = ("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable")
+_KEYS = (
+    *("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable"),
+    *("missing", "holds"),
+)
 
 
 def attribute_of_section(name: str, fields: object) -> Attribute:
@@ -80,6 +83,9 @@ def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlk
         for name, code in attribute.ranges:
             ranges.add(name, number(code))
         table.add("ranges", ranges)
+    for key in ("missing", "holds"):
+        if getattr(attribute, key) is not None:
+            table.add(key, getattr(attribute, key))
     for key in ("protected", "immutable"):
         if getattr(attribute, key):
             table.add(key, OBSERVED if observed and key == "protected" else True)

@@ -1,5 +1,6 @@
 """The engine: fused kernels that score and measure all twins of a person, thousands of people at a time."""
 
+from fairbits.engine.box_layers import BoxNetwork, box_network
 from fairbits.engine.evaluate import Evaluation, Partition, classes, evaluate, scores
 from fairbits.engine.foresight import Contributions, Foresight, arranged, contributions_of, contributions_through
 from fairbits.engine.gradients import foresight, gradients
@@ -12,6 +13,7 @@ from fairbits.engine.vectors import vectors
 
 __all__ = [
     "Activation",
+    "BoxNetwork",
     "Contributions",
     "Effects",
     "Evaluation",
@@ -22,6 +24,7 @@ __all__ = [
     "TreePlan",
     "accuracies",
     "arranged",
+    "box_network",
     "classes",
     "contributions_of",
     "contributions_through",

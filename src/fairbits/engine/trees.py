@@ -130,6 +130,7 @@ class TreePlan:
     block: int
     work: int
     thresholds: dict[int, Floats]
+    gaps: dict[int, float]  # by attribute, the code of a missing number
 
     @property
     def m(self) -> int:
@@ -178,6 +179,10 @@ def _scores(plan: TreePlan, sums: Floats) -> Floats:
 
 def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
     codes = np.asarray(codes, dtype=np.float64)
+    if plan.gaps:  # the kernels know a missing code as NaN
+        codes = codes.copy()
+        for column, gap in plan.gaps.items():
+            codes[codes[:, column] == gap, column] = np.nan
     program = plan.program
 
     def chunk(start: int, stop: int) -> None:
@@ -254,6 +259,8 @@ class _Bins:
             missing = np.full((1, rows.shape[1]), np.nan)  # a code that is missing
             self._from_rows(ensemble, part, ensemble.rounded(encoding.dtype_rounded(np.concatenate([rows, missing]))))
         elif isinstance(part, Numeric):
+            if part.gap is not None and not np.isnan(part.missing):  # encoders fill it with a value
+                raise NoPlan
             self.low, self.scale = part.shift, part.scale
             self._from_cuts(ensemble)
         else:
@@ -362,6 +369,9 @@ class _Planner:
         self.ensemble, self.encoding, self.schema = ensemble, encoding, schema
         self.twin_values = np.empty((1, 0)) if twins is None else twins.values
         self.protected = {} if twins is None else {int(c): i for i, c in enumerate(twins.columns)}
+        gaps = [(i, encoding.gaps[c]) for c, i in self.protected.items() if c in encoding.gaps]
+        if any(gap in self.twin_values[:, i] for i, gap in gaps):
+            raise NoPlan  # a missing number that twins take
         self.m = len(self.twin_values)
         owner = np.full(encoding.width, -1)
         for column, part in enumerate(encoding.parts):
@@ -430,6 +440,7 @@ class _Planner:
             block,
             work,
             self._codes_at_thresholds(),
+            {column: gap for column, gap in self.encoding.gaps.items() if column in self.bins},
         )
 
     def _values(self, column: int) -> int:

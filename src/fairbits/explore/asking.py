@@ -13,17 +13,22 @@ from fairbits.domain.attribute import Codes
 from fairbits.domain.words import shortened
 from fairbits.errors import OptionError
 from fairbits.explore.switches import Hold
+from fairbits.repair.proposals.guard import check_guarantee
 
-_KEYS = {"codes", "hold", "layer"}
+_KEYS = {"codes", "hold", "layer", "guard"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A person (a full row of codes, protected ones at their lowest), neurons to hold, and the layer that is shown."""
+    """A person (a full row of codes, protected ones at their lowest), neurons to hold, and the layer that is shown.
+
+    ``guard`` is the most classes that the guard allows; None: it is off.
+    """
 
     codes: Codes
     holds: tuple[Hold, ...] = ()
     layer: int | None = None
+    guard: int | None = None
 
 
 def asked_of(document: Any, schema: Schema) -> Asked:
@@ -32,12 +37,15 @@ def asked_of(document: Any, schema: Schema) -> Asked:
         raise OptionError('a question is an object such as {"codes": [3, 40], "hold": []}; codes are missing.')
     strange = next((key for key in document if key not in _KEYS), None)
     if strange is not None:
-        raise OptionError(f"the question has the unknown key {shortened(strange, 40)!r}; it has: codes, hold, layer.")
-    layer = document.get("layer")
+        raise OptionError(
+            f"the question has the unknown key {shortened(strange, 40)!r}; it has: codes, hold, layer, guard."
+        )
+    layer, guard = document.get("layer"), document.get("guard")
     return Asked(
         codes=_person(document["codes"], schema),
         holds=_holds(document.get("hold", [])),
         layer=None if layer is None else _whole(layer, "layer"),
+        guard=None if guard is None else check_guarantee(_whole(guard, "guard")),
     )
 
 

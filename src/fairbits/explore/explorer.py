@@ -21,6 +21,7 @@ from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator
 from fairbits.measure.variance import variance_explained
 from fairbits.models import Do
+from fairbits.repair.proposals.guard import Guard
 from fairbits.report.computing import evaluator_of_run
 from fairbits.report.people import distance_words, portrait_of
 from fairbits.report.stages import debugged_of
@@ -35,10 +36,12 @@ JUDGED = 4000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ready:
-    """A model with some neurons held, ready to be asked."""
+    """A model with some neurons held, and perhaps a guard around it, ready to be asked."""
 
     evaluator: Evaluator
     accuracy: float | None
+    layers: Evaluator  # of the model that has them, without a guard around it
+    proof: str = ""
 
 
 class Explorer:
@@ -79,13 +82,15 @@ class Explorer:
         """The figures of a person; with neurons held, beside those of the network as it is."""
         with self._lock:
             dos = self.switches.dos(asked.holds)
-            plain, held = self._ready(()), self._ready(dos)
+            plain, held = self._ready(()), self._ready(dos, asked.guard)
             codes = asked.codes[None]
             valid = self.evaluator.valid_twins(codes)
             if valid is not None and not valid.any():
                 raise OptionError("no twin of this person can exist under the subject's rules; change an attribute.")
             found = figures_of(portrait_of(held.evaluator, asked.codes), held.evaluator)
-            before = figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator) if dos else None
+            before = (
+                figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator) if dos or asked.guard else None
+            )
             brief = None if before is None else {name: before[name] for name in ("k", "bits", "low", "high", "flips")}
             return {
                 **found,
@@ -93,17 +98,30 @@ class Explorer:
                 "before": None if brief is None else {**brief, "accuracy": plain.accuracy},
                 "distance": distance_words(int(self._nearest.find(codes).changed[0])),
                 "notes": self._broken_rules(codes),
-                "spread": self._spread(held.evaluator, codes, asked.layer),
+                "spread": self._spread(held.layers, codes, asked.layer),
+                "proof": held.proof,
             }
 
-    def _made_ready(self, dos: tuple[Do, ...]) -> _Ready:
+    def _made_ready(self, dos: tuple[Do, ...], guard: int | None = None) -> _Ready:
         model: Any = self.subject.model
         evaluator = self.evaluator
         if dos:
             model = model.with_interventions(dos)
             evaluator = evaluator_of_run(self.run, replace(self.subject, model=model), evaluator.threads)
             evaluator.validity = self.evaluator.validity  # who can exist does not depend on the model
-        return _Ready(evaluator, _quality(model, self._judged))
+        if guard is None:
+            return _Ready(evaluator, _quality(model, self._judged), evaluator)
+        changed = replace(self.subject, model=model)
+        made = Guard.of(
+            changed,
+            guarantee=guard,
+            epsilon=evaluator.epsilon,
+            partition=evaluator.partition,
+            threads=evaluator.threads,
+        )
+        guarded = evaluator_of_run(self.run, replace(changed, model=made), evaluator.threads)
+        guarded.validity = self.evaluator.validity
+        return _Ready(guarded, _quality(made, self._judged), evaluator, made.proof)
 
     def _broken_rules(self, codes: Codes) -> list[str]:
         if not self.evaluator.validity.any or self.evaluator.validity.people(codes)[0]:

@@ -40,7 +40,17 @@ from fairbits.errors import ROW, ModelError, OptionError, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
 from fairbits.measure.classes import ClassScores
 from fairbits.measure.partition import check_epsilon, check_partition
-from fairbits.models import HasClassScores, HasGradients, HasLayerGradients, HasTrees, Model, Network, owned, require
+from fairbits.models import (
+    HasClassScores,
+    HasGradients,
+    HasLayerGradients,
+    HasTrees,
+    HasTwinScores,
+    Model,
+    Network,
+    owned,
+    require,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -93,6 +103,8 @@ class Evaluator:
         self._trees: TreePlan | None = (
             tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
+        #: A model that scores all twins of a person at once, if it means the same ones.
+        self._at_once: HasTwinScores | None = model if isinstance(model, HasTwinScores) and model.fits(self) else None
         many = len(schema.classes) > 2  # with two classes, one probability says it all
         #: Whether the probabilities of all classes are compared, and not the favourable one's alone.
         self.by_vector = many and schema.scores == "vector"
@@ -135,6 +147,8 @@ class Evaluator:
         columns = self.twins.columns
         if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
             return True
+        if self._at_once is not None:
+            return self._at_once.tau == 0
         if not isinstance(self.model, Network):
             return False
         first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
@@ -159,6 +173,8 @@ class Evaluator:
         if self._trees is not None:
             found = tree_scores(self._trees, codes, threads=self.threads)
             return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
+        if self._at_once is not None:
+            return self._at_once.twin_scores(codes)
         result = np.empty((len(codes), self.m), dtype=np.float32)
         for rows, block in self.twins.blocks(codes):
             flat = block.reshape(-1, block.shape[-1])
@@ -169,6 +185,8 @@ class Evaluator:
         """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
         if self._trees is not None:
             return tree_class_scores(self._trees, codes, threads=self.threads)
+        if self._at_once is not None:
+            return self._at_once.twin_class_scores(codes)
         assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
         return self._class_scores(codes)
 
@@ -234,6 +252,8 @@ class Evaluator:
             return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         if self._lone_trees is not None:
             return tree_scores(self._lone_trees, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        if self._at_once is not None:
+            return self._at_once.twin_scores(codes)[np.arange(len(codes)), twins]
         result = np.empty(len(codes), dtype=np.float32)
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))

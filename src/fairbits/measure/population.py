@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Schema, Table
 from fairbits.engine import Evaluation
-from fairbits.errors import TableError, rows_named
+from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluate import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
 from fairbits.measure.noise import Noise
@@ -66,6 +66,36 @@ class Measurement:
 
     def __len__(self) -> int:
         return len(self.evaluation.k)
+
+    def __repr__(self) -> str:
+        flips = "" if self.flip_rate is None else f", decisions flip for {self.flip_rate.value:.1%}"
+        return (
+            f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
+        )
+
+    def to_frame(self) -> Any:
+        """Everybody's figures as a pandas frame, a row per person.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` holds the numbers of the rows
+            in the table as it was given, counted from 1.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependencyError("pandas", "pandas", "a frame of everybody's figures") from None
+        found = self.evaluation
+        numbers = np.arange(1, len(self) + 1) if self.table.numbers is None else self.table.numbers
+        names = ("k", "q_inf", "q_1", "low", "high", "flips")
+        columns = {name: np.asarray(getattr(found, name)) for name in names}
+        return pd.DataFrame(columns, index=pd.Index(numbers, name="row"))
 
     def _repr_html_(self) -> str:
         from fairbits.domain.tables import html_table

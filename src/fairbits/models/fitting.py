@@ -61,6 +61,7 @@ def refit(
 ) -> Network:
     """A network of the same shape, trained further on encoded rows and their classes (or values, for a regression).
 
+    Targets of shape (n, classes) are probabilities of the classes.
     ``frozen`` names inputs whose weights stay as they are.
     """
     from threadpoolctl import threadpool_limits
@@ -134,12 +135,17 @@ class Learner:
         return replace(self._origin, weights=arrays[0], biases=arrays[1])
 
     def slopes(self, rows: Floats, targets: Floats) -> Slopes:
-        """Cross-entropy against classes, or the squared error against values."""
+        """Cross-entropy against classes, or the squared error against values.
+
+        Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
+        """
         befores, afters = self._forward(rows)
         logits = afters[-1]
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
             return self._backward(rows, befores, afters, (2 * miss / self._unit)[:, None], float(np.mean(miss**2)))
+        if targets.ndim == 2:
+            return self._soft_slopes(rows, befores, afters, targets.astype(logits.dtype))
         if self._origin.head == "sigmoid":
             sign = np.where(targets == 1, 1, -1).astype(logits.dtype)
             margin = sign * logits[:, 0]
@@ -151,6 +157,16 @@ class Learner:
         slope = np.exp(logs)
         slope[own] -= 1
         return self._backward(rows, befores, afters, slope, float(-logs[own].mean()))
+
+    def _soft_slopes(self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], wanted: Floats) -> Slopes:
+        logits = afters[-1]
+        if self._origin.head == "sigmoid":
+            slope = special.expit(logits) - wanted[:, 1:]
+            loss = np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
+            return self._backward(rows, befores, afters, slope, float(loss.mean()))
+        logs = special.log_softmax(logits, axis=1)
+        loss = -(wanted * logs).sum(axis=1)
+        return self._backward(rows, befores, afters, np.exp(logs) - wanted, float(loss.mean()))
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
         """The squared difference between the scores of pairs, or between ``whole`` vectors of probabilities."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Schema
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.blackbox import BlackBox, reason, with_classes
@@ -20,6 +20,7 @@ from fairbits.models.direction import favourable_output, order_note, output_orde
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.network import Network
 from fairbits.models.options import ModelOptions
+from fairbits.models.slots import Slot, slots_of, some_people
 
 _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
 
@@ -74,16 +75,16 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     """A Keras model, native where its layers form a chain of dense ones."""
     try:
         return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
-    except NotNative:
-        pass  # it runs as it is
+    except NotNative as error:
+        told = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
+    slots, encoding = _slots(model, schema, options)
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch_module import TorchModel
 
-        inner = TorchModel.of(_AsModule(model), schema, options)
-        return Loaded(inner, notes=read_note(inner.output, options))
-    width = model.input_shape[-1] if isinstance(model.input_shape, tuple) else None
-    if width is None:
-        raise ModelError("the Keras model has several inputs; give one with a single table of numbers.")
+        rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
+        inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
+        return Loaded(inner, encoding, notes=(told, *read_note(inner.output, options)))
+    width = encoding.width if encoding is not None else model.input_shape[-1]
     favourable, order = options.favourable, None
     notes: tuple[str, ...] = ()
     if schema is not None and schema.classes:
@@ -91,7 +92,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         favourable = favourable_output(schema, order)
         notes = order_note(schema, None, options, single=None)
     box = BlackBox(
-        lambda rows: model.predict(rows.astype(np.float32), verbose=0),
+        lambda rows: model.predict(_given(model, slots, rows.astype(np.float32)), verbose=0),
         int(width),
         favourable=favourable,
         output=options.output,
@@ -100,8 +101,40 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     )
     outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     several = schema is not None and outputs == len(schema.classes)
-    told = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(told, None, order, notes)
+    scored = with_classes(box, schema, order) if schema is not None and several else box
+    return Loaded(scored, encoding, order, (told, *notes))
+
+
+def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
+    """Which attributes go into which input of a model with several; nothing for one with a single table."""
+    inputs = list(getattr(model, "inputs", None) or [])
+    if len(inputs) < 2:
+        return (), None
+    names = [str(tensor.name) for tensor in inputs]
+    if schema is None:
+        raise ModelError(f"the Keras model has the inputs {', '.join(names)}; give a schema that says what they are.")
+    text = next((str(t.name) for t in inputs if str(t.dtype) == "string"), None)
+    if text is not None:
+        raise ModelError(
+            f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
+        )
+    widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
+    return slots_of(names, widths, schema, options)
+
+
+def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
+    """Encoded rows as the model takes them: one table, or one for each of its inputs."""
+    if not slots:
+        return rows
+    pieces = [
+        rows[:, slot.start] if len(tensor.shape) == 1 else rows[:, slot.start : slot.stop]
+        for slot, tensor in zip(slots, model.inputs, strict=True)
+    ]
+    struct = getattr(model, "_inputs_struct", None)  # a model may have been made with a dictionary of inputs
+    if not isinstance(struct, dict):
+        return pieces
+    places = {id(tensor): place for place, tensor in enumerate(model.inputs)}  # in an order of their own
+    return {name: pieces[places[id(tensor)]] for name, tensor in struct.items()}
 
 
 def chain_of_keras(model: Any) -> Chain:
@@ -132,11 +165,12 @@ def _copy(model: Any) -> Any:
 class _AsModule:
     """A Keras model as TorchModel calls modules. Its layers are not reached into."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, slots: tuple[Slot, ...] = ()):
         self._model = model
+        self._slots = slots
 
     def __call__(self, rows: Any) -> Any:
-        return self._model(rows, training=False)
+        return self._model(_given(self._model, self._slots, rows), training=False)
 
     def get_weights(self) -> list[Any]:
         return list(self._model.get_weights())

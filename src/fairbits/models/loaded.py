@@ -45,7 +45,13 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
         if schema.classes:
             model = model.with_favourable(favourable_output(schema, order))
             notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
-    encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns)
+    encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns).with_gaps(schema)
+    if isinstance(model, Network) and encoding.gaps:
+        names = ", ".join(repr(schema.names[i]) for i in encoding.gaps)
+        raise ModelError(
+            f"a network takes numbers, but values of {names} are missing in the table; fill them as they were filled "
+            f"for its training, or hand over the whole pipeline that fills them."
+        )
     if encoding.width != model.inputs:
         raise ModelError(
             f"the model takes {model.inputs} inputs, but the attributes make {encoding.width} as they are encoded; "

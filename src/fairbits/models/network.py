@@ -32,6 +32,9 @@ class Network(SeveralClasses):
     head: Head = "softmax"
     favourable: int = 1
 
+    def __repr__(self) -> str:
+        return f"<Network {' → '.join(map(str, (self.inputs, *self.widths)))}, {self.head}>"
+
     @classmethod
     def build(
         cls,

@@ -29,7 +29,7 @@ def write_onnx(network: Network, path: str | Path) -> None:
         nodes.append(helper.make_node("Gemm", [current, f"W{i}", f"b{i}"], [f"before{i}"]))
         current = f"before{i}"
         if i < last:
-            nodes.append(_activation_node(helper, network.activations_after[i], current, f"after{i}"))
+            nodes.append(activation_node(helper, network.activations_after[i], current, f"after{i}"))
             current = f"after{i}"
     end = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}[network.head]
     nodes.append(helper.make_node(end, [current], ["output"]))
@@ -49,7 +49,8 @@ def write_onnx(network: Network, path: str | Path) -> None:
     Path(path).write_bytes(model.SerializeToString())
 
 
-def _activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
+def activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
+    """The node of an activation."""
     if activation.name in {"gelu", "gelu_tanh"}:
         approximate = "tanh" if activation.name == "gelu_tanh" else "none"
         return helper.make_node("Gelu", [source], [result], approximate=approximate)

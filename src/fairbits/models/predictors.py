@@ -33,6 +33,10 @@ from fairbits.models.options import InputFormat, ModelOptions
 Decode = Callable[[Codes], Any]
 
 
+class RefusesMissing(ModelError):
+    """The model takes people, but nobody who lacks a value that people of the table lack."""
+
+
 def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """An object with predict_proba or predict."""
     name = f"the {type(predictor).__name__}"
@@ -174,7 +178,7 @@ def _decoding(
     if stated is not None:
         return decoders[stated]
     someone = _someone(decoder, schema)
-    complaint = ""
+    complaint, lacking = "", ""
     ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
     for way in ways:
         try:
@@ -184,7 +188,11 @@ def _decoding(
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
             complaint = reason(error).rstrip(".")
             continue
-        return decoders[way]
+        lacking = _refused_gap(ask, decoders[way], decoder, schema)
+        if not lacking:
+            return decoders[way]
+    if lacking:
+        raise RefusesMissing(f"{name} does not take {lacking}; fill it in the table, or train the model with it.")
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
         raise ModelError(
             f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
@@ -193,9 +201,27 @@ def _decoding(
     raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
 
 
+def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) -> str:
+    """The first attribute whose missing value a model refuses, and what it says; "" where it takes them all."""
+    someone = _someone(decoder, schema)
+    for place, name in enumerate(decoder.names):
+        gap = schema[name].gap
+        if gap is None or (schema[name].protected and schema[name].missing != "value"):
+            continue  # where only a real row lacks a protected value, its twins all have one
+        person = someone.copy()
+        person[0, place] = gap
+        try:
+            ask(decode(person))
+        except FairbitsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
+            return f"a missing {name!r}, which people of the table have ({reason(error).rstrip('.')})"
+    return ""
+
+
 def _someone(decoder: Decoder, schema: Schema) -> Codes:
     """One person, to see what a model takes and answers."""
-    return np.array([[schema[name].values()[0] for name in decoder.names]])
+    return np.array([[schema[name].first for name in decoder.names]])
 
 
 def _names_of(predictor: Any) -> list[str] | None:

@@ -8,6 +8,7 @@ levels, imputed values, bins). What came out is then held against the encoders o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class NotColumnwise(NotNative):
     """An input depends on more than one attribute, or on a real one in more than a straight line."""
 
     def __init__(self) -> None:
-        super().__init__("its encoders look at several columns at once, or bend a real one.")
+        super().__init__("its encoders look at several columns at once, bend a real one, or fill its gaps.")
 
 
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
@@ -84,6 +85,8 @@ def _emptied(encoding: Encoding) -> Encoding:
     parts = [
         Lookup(part.columns, np.where(part.table == _GONE, np.nan, part.table), part.low)
         if isinstance(part, Lookup)
+        else replace(part, missing=np.nan)
+        if isinstance(part, Numeric) and part.missing == _GONE
         else part
         for part in encoding.parts
     ]
@@ -100,6 +103,8 @@ def _part(
     columns = np.flatnonzero((found != start).any(axis=0))
     if len(columns) == 0:
         return Unseen()
+    if attribute.kind != "category" and attribute.gap is not None:
+        return _part_with_gap(transform, schema, base, start, i, points, exact)
     tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MOST_EXACT
     if attribute.kind != "category" and len(columns) == 1 and not tabulated:
         straight = _straight(points, found[:, columns[0]], int(columns[0]))
@@ -114,6 +119,31 @@ def _part(
     table = np.zeros((int(attribute.upper - attribute.low) + 1, len(columns)))  # codes that nobody has stay 0
     table[(points - attribute.low).astype(np.int64)] = found[:, columns]
     return Lookup(columns, table, int(attribute.low))
+
+
+def _part_with_gap(
+    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, points: Codes, exact: bool
+) -> Part:
+    """A number that may be missing: a table where it is whole; a line, and what a gap becomes, for models that compare.
+
+    A network's first layer has no place for a line with a gap, so that a real number makes a black box of it.
+    """
+    attribute, gap = schema.attributes[i], schema.attributes[i].gap
+    assert gap is not None  # noqa: S101 - asked before
+    if attribute.discrete and attribute.upper - gap < _MOST_EXACT:
+        values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
+        points = np.concatenate([[gap], values])
+        found = _asked(transform, schema, base, i, points)
+        columns = np.flatnonzero((found != start).any(axis=0))
+        table = np.zeros((int(attribute.upper - gap) + 1, len(columns)))  # codes that nobody has stay 0
+        table[(points - gap).astype(np.int64)] = found[:, columns]
+        return Lookup(columns, table, int(gap)) if len(columns) else Unseen()
+    found = _asked(transform, schema, base, i, np.concatenate([points, [gap]]))
+    columns = np.flatnonzero((found != start).any(axis=0))
+    line = _straight(points, found[:-1, columns[0]], int(columns[0])) if len(columns) == 1 else None
+    if line is None or not exact:
+        raise NotColumnwise
+    return replace(line, gap=gap, missing=float(found[-1, columns[0]]))
 
 
 def _some_values(attribute: Attribute) -> Codes:
@@ -179,6 +209,9 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
 def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     rng = np.random.default_rng(0)
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
+    for column, attribute in zip(columns, schema.attributes, strict=True):
+        if attribute.kind != "category" and attribute.gap is not None:
+            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
     people = np.column_stack(columns).astype(np.float64)
     theirs = _run(transform, people, schema)
     exact = theirs.astype(np.float64)

@@ -128,6 +128,24 @@ class HasTrees(Protocol):
 
 
 @runtime_checkable
+class HasTwinScores(Protocol):
+    """Scores all twins of a person at once, for less than asking about each of them."""
+
+    @property
+    def tau(self) -> float:
+        """How far a score may lie from the average over the twins; 0 where all twins score alike."""
+
+    def fits(self, evaluator: Any) -> bool:
+        """Whether an evaluator means the same twins."""
+
+    def twin_scores(self, codes: npt.NDArray[np.float64]) -> Array:
+        """Scores of every twin of every person, (n, m)."""
+
+    def twin_class_scores(self, codes: npt.NDArray[np.float64]) -> Array:
+        """Probabilities of all classes for every twin of every person, (n, m, classes)."""
+
+
+@runtime_checkable
 class CanSave(Protocol):
     """Can be written to a file."""
 

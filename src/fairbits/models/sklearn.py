@@ -64,7 +64,7 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
         return Loaded(chosen, None, names)
     encoding = _bare(estimator, schema, options) if not steps else _behind(estimator, steps, schema, options)
     if encoding is None and steps:
-        return from_predictor(estimator, schema, options)
+        return _asked(estimator, schema, options, str(NotColumnwise()))
     return Loaded(network, encoding, names)
 
 
@@ -80,6 +80,11 @@ def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, 
         why = disagreement(loaded, estimator, schema, options)
         if not why:
             return loaded
+    return _asked(estimator, schema, options, why)
+
+
+def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    """The model as a black box, and why it is one."""
     box = from_predictor(estimator, schema, options)
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 

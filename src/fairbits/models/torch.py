@@ -16,7 +16,7 @@ from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.activations import Activation
 from fairbits.models.chain import Chain, Matrix, NotNative, Source
-from fairbits.models.loaded import Loaded, read_note, read_output
+from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.options import ModelOptions
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
@@ -40,13 +40,14 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
         network = chain_of_module(module).network(options.favourable)
         return Loaded(read_output(network, options))
     except NotNative as error:
-        from fairbits.models.torch_module import TorchModel
+        from fairbits.models.torch_inputs import running
 
         try:
-            model = TorchModel.of(module, schema, options)
-            return Loaded(model, notes=read_note(model.output, options))
+            return running(module, schema, options, str(error))
         except ModelError as trouble:
-            raise ModelError(f"the module is no chain of dense layers ({error}) and does not run: {trouble}") from None
+            raise ModelError(
+                f"the module is no chain of dense layers ({str(error).rstrip('.')}) and does not run: {trouble}"
+            ) from None
 
 
 def chain_of_module(module: Any) -> Chain:

@@ -19,7 +19,7 @@ from fairbits.models.blackbox import reason
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.protocols import Array, Do, SeveralClasses, Slope
 from fairbits.models.torch import import_torch
-from fairbits.models.torch_trial import layers_of, told_from, width_of
+from fairbits.models.torch_trial import layers_of, rows_for, told_from
 
 #: Rows on which a fresh module is tried: what it puts out tells probabilities from logits.
 _TRIAL = 64
@@ -39,6 +39,7 @@ class TorchModel(SeveralClasses):
         favourable: int | None = None,
         held: Sequence[Do] = (),
         batch: int = 65_536,
+        someone: npt.NDArray[Any] | None = None,
     ):
         self._torch = import_torch("running PyTorch modules")
         self.module = module
@@ -49,13 +50,17 @@ class TorchModel(SeveralClasses):
         self.favourable = 1 if favourable is None else favourable
         self.held = tuple(held)
         self._batch = batch
+        #: An encoded person whom the module takes.
+        self.someone: npt.NDArray[Any] = np.zeros((1, inputs)) if someone is None else someone
 
     @classmethod
-    def of(cls, module: Any, schema: Schema | None, options: ModelOptions) -> TorchModel:
-        """A module as it is, tried on a few rows to learn its width, its layers and what it puts out."""
+    def of(
+        cls, module: Any, schema: Schema | None, options: ModelOptions, *, trial: npt.NDArray[Any] | None = None
+    ) -> TorchModel:
+        """A module as it is, tried on a few encoded people to learn its width, its layers and what it puts out."""
         run = cls(module, 0, 1, "value", ())._run
-        inputs = width_of(run, module, schema, options)
-        rows = np.random.default_rng(0).normal(0, 2, (_TRIAL, inputs))
+        rows = rows_for(run, module, schema, options, _TRIAL) if trial is None else trial
+        inputs = rows.shape[1]
         found = run(rows)
         outputs = found.shape[1]
         # Without a target nobody says whether one number is a value; several numbers are classes.
@@ -66,7 +71,8 @@ class TorchModel(SeveralClasses):
             if name not in dict(module.named_modules()):
                 known = [n for n, _ in module.named_modules() if n]
                 raise OptionError(f"the module has no layer {name!r}; {choose_from(name, known)}")
-        return cls(module, inputs, outputs, output, layers, favourable=options.favourable, batch=options.batch)
+        chosen: dict[str, Any] = {"favourable": options.favourable, "batch": options.batch, "someone": rows[:1]}
+        return cls(module, inputs, outputs, output, layers, **chosen)
 
     @property
     def classes(self) -> int:
@@ -92,7 +98,9 @@ class TorchModel(SeveralClasses):
             for rows in self._pieces(inputs):
                 rows.requires_grad_(True)
                 target = self._slope_target(self._forward(rows), of).sum()
-                pieces.append(self._torch.autograd.grad(target, rows)[0].numpy())
+                # Codes that go into embeddings have no slope.
+                slope = self._torch.autograd.grad(target, rows, allow_unused=True)[0] if target.requires_grad else None
+                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
@@ -124,14 +132,15 @@ class TorchModel(SeveralClasses):
                     found = self._forward(rows)
                 chosen = [*(seen[name] for name in self.layers), found][layer]
                 mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
-                slope = self._torch.autograd.grad((chosen * mine).sum(), rows, allow_unused=True)[0]
+                total = (chosen * mine).sum()
+                slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
                 pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
                 start += len(rows)
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def with_interventions(self, interventions: Sequence[Do]) -> TorchModel:
         """The same model with some neurons held at a value while it runs; the module itself stays as it is."""
-        widths = [a.shape[1] for a in self.activations(np.zeros((1, self.inputs)))[:-1]]
+        widths = [a.shape[1] for a in self.activations(self.someone)[:-1]]
         for do in interventions:
             if not 0 <= do.layer < len(widths):
                 raise OptionError(f"layer {do.layer} is not a hidden layer; there are {len(widths)}: {self.layers}.")
@@ -147,7 +156,8 @@ class TorchModel(SeveralClasses):
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
 
     def _changed(self, **changes: Any) -> TorchModel:
-        kept: dict[str, Any] = {"favourable": self.favourable, "held": self.held, "batch": self._batch} | changes
+        kept: dict[str, Any] = {"favourable": self.favourable, "held": self.held, "batch": self._batch}
+        kept |= {"someone": self.someone} | changes
         return TorchModel(self.module, self.inputs, self.outputs, self.output, self.layers, **kept)
 
     @contextmanager

@@ -12,6 +12,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions, Output
+from fairbits.models.slots import some_people
 from fairbits.models.torch import import_torch
 
 #: Rows in, outputs out.
@@ -28,24 +29,32 @@ def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
     return "probability" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logit"
 
 
-def width_of(run: Run, module: Any, schema: Schema | None, options: ModelOptions) -> int:
-    """How many inputs it takes: the plain encodings are tried where there is a schema, else its first layer tells."""
-    tried: list[int] = []
+def rows_for(
+    run: Run, module: Any, schema: Schema | None, options: ModelOptions, count: int
+) -> npt.NDArray[np.floating]:
+    """Encoded people whom it takes: by the plain encodings where there is a schema, else by what its first layer tells.
+
+    Never noise where people are known: an embedding takes the codes of labels and nothing else.
+    """
+    complaint = "it has no dense layer that tells; give a schema."
+    tried: list[npt.NDArray[np.floating]] = []
     if schema is not None:
-        tried = [Encoding.identity(schema, columns=options.columns).width]
-        tried.append(Encoding.one_hot(schema, columns=options.columns).width)
+        people = some_people(schema, count)
+        kinds = (Encoding.identity, Encoding.one_hot)
+        tried = [kind(schema, columns=options.columns).encode(people) for kind in kinds]
     else:
         widths = (attribute(m, "in_features") for m in module.modules())
-        tried = [width for width in widths if isinstance(width, int) and width > 0][:1]
-    complaint = "it has no dense layer that tells; give a schema."
-    for width in tried:
+        known = [width for width in widths if isinstance(width, int) and width > 0][:1]
+        tried = [np.random.default_rng(0).normal(0, 2, (count, width)) for width in known]
+    for rows in tried:
         try:
-            run(np.zeros((2, width)))
+            run(rows)
         except ModelError as error:
             complaint = str(error)
         else:
-            return width
-    raise ModelError(f"it takes rows of neither {' nor '.join(map(str, tried)) or '?'} inputs: {complaint}")
+            return rows
+    shown = " nor ".join(str(rows.shape[1]) for rows in tried) or "?"
+    raise ModelError(f"it takes rows of neither {shown} inputs: {complaint}")
 
 
 def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,8 @@ def _batch(grown: int, memory: int) -> int | None:
 
 
 def _key(source: str | Path, schema: Schema | None, options: ModelOptions) -> str:
-    seen: list[Any] = [str(source), schema, options]
+    people = None if schema is None else [getattr(schema, entry.name) for entry in fields(schema)]
+    seen: list[Any] = [str(source), people, options]
     if isinstance(source, Path):
         state = source.stat()
         seen += [source.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]

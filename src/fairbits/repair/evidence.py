@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +34,40 @@ class Half:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Halves:
-    """What repairs are planned on, what they are judged on, and in words how the two were made."""
+    """What repairs are chosen on, what they are judged on, and in words how the two were made.
+
+    ``training`` has the rows that repairs are fitted to. They are the plan's own, unless the model has memorised them.
+    """
 
     plan: Half
     held_out: Half
+    training: Half
     pool: Codes  # every case of the plan's half, for training
     evidence: Evidence
+
+    def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
+        """Choose on half of the rows that the model has not seen, and judge on the other half."""
+        judged = self.held_out
+        order = rng.permutation(len(judged.rows))
+        chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
+        plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen])
+        held_out = replace(judged, rows=judged.rows[rest], labels=judged.labels[rest])
+        note = (
+            f"the model knows its training rows by heart, so repairs are chosen on {len(chosen)} rows that it has not "
+            f"seen and judged on {len(rest)} others."
+        )
+        old = _few(len(order), regression=False)
+        evidence = replace(
+            self.evidence,
+            plan_rows=len(chosen),
+            held_out_rows=len(rest),
+            notes=(
+                note,
+                *(line for line in self.evidence.notes if line not in old),
+                *_few(len(rest), regression=False),
+            ),
+        )
+        return replace(self, plan=plan, held_out=held_out, evidence=evidence)
 
 
 def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
@@ -48,11 +76,17 @@ def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
     pool, judged = _cases(run, rng)
     plan = Half(pool[:PLAN_CASES], *plan_rows)
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
-    if len(held_out.rows) < FEW_ROWS:
-        one = "" if subject.schema.regression else f", so one of them moves accuracy by {1 / len(held_out.rows):.1%}"
-        notes.append(f"only {len(held_out.rows)} rows are held out{one}: differences of a few points may be chance.")
+    notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
-    return Halves(plan, held_out, pool, Evidence(*sizes, unseen, tuple(notes)))
+    return Halves(plan, held_out, plan, pool, Evidence(*sizes, unseen, tuple(notes)))
+
+
+def _few(rows: int, *, regression: bool) -> list[str]:
+    """What must be known about figures on few rows."""
+    if rows >= FEW_ROWS:
+        return []
+    one = "" if regression else f", so one of them moves accuracy by {1 / rows:.1%}"
+    return [f"only {rows} rows are held out{one}: differences of a few points may be chance."]
 
 
 def _cases(run: Run, rng: np.random.Generator) -> tuple[Codes, Codes]:

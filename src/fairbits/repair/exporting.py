@@ -6,6 +6,7 @@ It goes out in the format that it came in, and as ONNX; a subject file beside th
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from fairbits.domain import Encoding
 from fairbits.domain.attribute import Codes
 from fairbits.errors import FairbitsError, MissingDependencyError
 from fairbits.models import Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
+from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.subject import TABLE, has_table_file, subject_text
 from fairbits.store.files import write_whole
 
@@ -39,17 +41,32 @@ class Export:
     warnings: tuple[str, ...]
 
 
-def export(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write the network into the folder. Scores of ``people`` are what files are compared by."""
+def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
+    """Take away files of an earlier repair, which would pass for this one's."""
+    for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
+        if old.name not in kept:
+            old.unlink(missing_ok=True)
+
+
+def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
+    """Write the model into the folder. Scores of ``people`` are what files are compared by."""
+    if isinstance(model, Guard):
+        from fairbits.repair.guard_files import export_guard
+
+        return export_guard(model, subject, folder, people)
+    if not isinstance(model, Network):
+        raise FairbitsError(f"a repaired {type(model).__name__!r} has no file format here.")
+    return export_network(model, subject, folder, people)
+
+
+def export_network(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:
+    """Write a native network: in the format that it came in, and as ONNX."""
     with tempfile.TemporaryDirectory() as place:
         aside = _Aside(network, subject, Path(place), people)
         aside.write_original()
         aside.write_onnx()
         aside.write_subject()
-        # A file of an earlier repair in a format that this one could not write would pass for this one's.
-        for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
-            if old.name not in aside.ready:
-                old.unlink(missing_ok=True)
+        remove_old(folder, aside.ready)
         for name in aside.ready:
             if name != SUBJECT:
                 write_whole(folder / name, (aside.folder / name).read_bytes())

@@ -13,10 +13,13 @@ from fairbits.data import Subject
 from fairbits.domain import Schema
 from fairbits.domain.attribute import Codes
 from fairbits.engine import Evaluation
+from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.measure.variance import variance_explained
-from fairbits.models import Network
+from fairbits.models import Model, Network
 from fairbits.repair.evidence import Half
+from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
+from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures
 from fairbits.subject.decisions import decided
 
@@ -41,25 +44,69 @@ class Setting:
         """Asks the subject's own network about people and their twins."""
         return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
 
-    def evaluator(self, network: Network) -> Evaluator:
-        """Asks another network the same."""
+    def evaluator(self, network: Model) -> Evaluator:
+        """Asks another model the same."""
         return self.own.with_model(network)
 
 
-def judge(network: Network, half: Half, setting: Setting) -> Figures:
-    """The figures of a network on one half. The rows are in no order that matters, so the first ones are a sample."""
-    evaluator = setting.evaluator(network)
-    regression = network.head == "linear"
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The figures of a model on one half, what it decides about the rows (or predicts), and what is right."""
+
+    figures: Figures
+    answers: npt.NDArray[np.floating | np.integer]
+    labels: npt.NDArray[np.float64]
+
+
+def judge(model: Model, half: Half, setting: Setting) -> Judged:
+    """The figures of a model on one half. The rows are in no order that matters, so the first ones are a sample."""
+    evaluator = setting.evaluator(model)
+    regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
     rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
-    schema = setting.subject.schema
-    inputs = setting.subject.encoding.encode(half.rows)
-    return Figures(
-        accuracy_of(network, inputs, half.labels, schema),
-        None if regression else balanced_accuracy_of(network, inputs, half.labels, schema),
+    answers = answers_of(model, setting.subject, half.rows)
+    figures = Figures(
+        variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
+        None if regression else balanced(answers, half.labels),
         *cases,
         *rows,
     )
+    return Judged(figures, answers, half.labels)
+
+
+def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
+    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
+    schema = subject.schema
+    if isinstance(model, Guard):  # asked about people, it uses the engine
+        if len(schema.classes) > 2:
+            return schema.rule.most_likely(model.people_class_scores(rows))
+        scores = model.people_scores(rows)
+        return scores if schema.regression else schema.rule.decide(scores)
+    inputs = subject.encoding.encode(rows)
+    classes = decided(model, np.asarray(inputs), schema)
+    if classes is not None:
+        return classes
+    if schema.regression:
+        return np.asarray(model.scores(inputs))
+    raise CapabilityError(
+        f"the target has {len(schema.classes)} classes, and {type(model).__name__!r} gives the score of one, which "
+        f"does not say what is decided; a repair needs the probabilities of all of them."
+    )
+
+
+def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
+    if before.figures.balanced_accuracy is None:
+        values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
+        return variance_loss(values[0], values[1], before.labels), None
+    was, now = before.answers == before.labels, after.answers == after.labels
+    return accuracy_loss(was, now), balanced_loss(was, now, before.labels)
+
+
+def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
+    """The mean over the classes of the share decided right."""
+    right = answers == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def accuracy_of(
@@ -70,14 +117,6 @@ def accuracy_of(
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
     return float((classes == labels).mean())
-
-
-def balanced_accuracy_of(
-    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
-) -> float:
-    """The mean over the classes of the share decided right."""
-    right = np.asarray(decided(network, inputs, schema) == labels)
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def cost(before: Figures, after: Figures) -> float:

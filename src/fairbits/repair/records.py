@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairbits.domain.words import quality
-from fairbits.models import Do, Network
+from fairbits.models import Do, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,26 @@ class Attacked:
 
 
 class Attack(Protocol):
-    """Runs a fresh search against a network. Handed in from above, because repair knows no search."""
+    """Runs a fresh search against a model. Handed in from above, because repair knows no search."""
 
-    def __call__(self, network: Network, *, evaluations: int | None = None) -> Attacked:
+    def __call__(self, network: Model, *, evaluations: int | None = None) -> Attacked:
         """Attack for as long as planned, or for exactly so many evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One repaired network, with what was done to it and how it does on both halves of the evidence."""
+    """One repaired model, with what was done to it and how it does on both halves of the evidence.
+
+    ``k_max_proved`` is the most classes that anybody can have, with the reason in ``proof``; None where nothing is
+    proved. ``loss_upper`` and ``balanced_loss_upper`` are the upper ends of what it loses on the plan's rows;
+    ``within_budget`` says that both keep the budget. ``dominated`` says that another one is at least as good in
+    everything on the plan's half, and better in something; ``on_front`` says the same of the held-out half, turned
+    round.
+    """
 
     name: str
     words: str
-    network: Network = field(repr=False)
+    network: Model = field(repr=False)
     neurons: tuple[Do, ...]
     shrink: float
     retrained: bool
@@ -68,6 +75,11 @@ class Repair:
     within_budget: bool
     yardstick: bool = False
     on_front: bool = False
+    k_max_proved: int | None = None
+    proof: str = ""
+    dominated: bool = False
+    loss_upper: float = 0.0
+    balanced_loss_upper: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """Everything that ``fairbits repair`` found, and the files that it wrote."""
+    """Everything that ``fairbits repair`` found, and the files that it wrote.
+
+    ``chosen`` is None where no repair keeps the budget: then ``reason`` says so, and no model is written.
+    """
 
     subject: str
     seed: int
@@ -122,7 +137,7 @@ class RepairResult:
     before_plan: Figures
     before_held_out: Figures
     repairs: tuple[Repair, ...]
-    chosen: Repair
+    chosen: Repair | None
     groups_before: tuple[GroupFigures, ...]
     groups_after: tuple[GroupFigures, ...]
     attack_before: Attacked | None
@@ -130,6 +145,7 @@ class RepairResult:
     files: tuple[Path, ...] = ()  # the model, in the format that it came in first
     subject_file: Path | None = None  # about the first of them, as every command takes it
     warnings: tuple[str, ...] = ()
+    reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
 
     @property

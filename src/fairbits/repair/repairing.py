@@ -1,4 +1,4 @@
-"""From a run to a repaired network: plan on one half of the evidence, choose, judge on the other half, export."""
+"""From a run to a repaired model: plan on one half of the evidence, choose, judge on the other half, export."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ import pyarrow.parquet as pq
 from fairbits.data import Subject
 from fairbits.domain.limits import GrantOptions
 from fairbits.domain.words import quality
-from fairbits.errors import OptionError, choose_from
-from fairbits.models import Network
+from fairbits.errors import OptionError
+from fairbits.models import Model, Network
 from fairbits.repair.blinding import WARNING
+from fairbits.repair.choice import pick, undominated
 from fairbits.repair.evidence import Half, Halves, split
-from fairbits.repair.exporting import export
+from fairbits.repair.exporting import Export, export, remove_old
 from fairbits.repair.groups import group_figures
-from fairbits.repair.judging import Setting, cost, front, judge
+from fairbits.repair.judging import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposing import Planner, Proposal, Watch
 from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
-from fairbits.repair.subject import network_of
 from fairbits.repair.writing import write
 from fairbits.store import Run, subject_of
 from fairbits.store.folder import check_writable
-from fairbits.subject.decisions import decided
 
 MAX_ACCURACY_LOSS = 0.02
 #: Rounding must not make a repair that costs exactly the budget too expensive.
 _SLACK = 1e-9
+#: Standard errors by which a model must do better on its training rows to count as knowing them by heart.
+MEMORISED = 1.645
 #: A repair that lowers mean k by a smaller share than this is hardly one.
 LITTLE = 0.05
 #: Held-out rows, and as many cases, whose scores written files must give back.
@@ -42,6 +44,7 @@ def repair_run(
     run: Run | str | Path,
     *,
     max_accuracy_loss: float = MAX_ACCURACY_LOSS,
+    guarantee: int | None = None,
     choose: str | None = None,
     retrain: bool = True,
     attack: Attack | None = None,
@@ -51,37 +54,77 @@ def repair_run(
     watch: Watch | None = None,
     **grants: Unpack[GrantOptions],
 ) -> RepairResult:
-    """Repair the network of a run and write it, with its figures, into the run's folder.
+    """Repair the model of a run and write it, with its figures, into the run's folder.
 
-    The chosen repair has the lowest mean k of all that keep within the accuracy budget *on the plan's half* (balanced
-    accuracy may fall by twice as much); blindness is shown as a yardstick and taken only where ``choose`` names it.
-    ``attack`` runs a fresh search against a network. ``grants`` are what the subject's files may do.
+    Parameters
+    ----------
+    run
+        A run, or its folder.
+    max_accuracy_loss
+        The accuracy that may be lost; balanced accuracy may fall by twice as much. Both are kept *on the plan's rows,
+        with a margin for their number*: the upper end of a one-sided interval counts.
+    guarantee
+        Take the guard under which nobody has more than so many classes.
+    choose
+        Take the repair of this name, whatever it costs.
+    retrain
+        Whether further training is tried.
+    attack
+        Runs a fresh search against a model.
+    **grants
+        What the subject's files may do.
+
+    Returns
+    -------
+    RepairResult
+        Of all repairs that keep the budget and are not dominated on the plan's half, the one with the lowest proved k
+        is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
     """
-    _check_options(max_accuracy_loss, seed)
+    _check_options(max_accuracy_loss, seed, guarantee, choose)
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
     watch = watch or _silent
     about = subject_of(opened, subject, **grants)
-    network = network_of(about)
+    model = about.model
     setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
     splitting, planning = root.spawn(2)
     halves = split(opened, about, np.random.default_rng(splitting))
-    before = judge(network, halves.plan, setting), judge(network, halves.held_out, setting)
+    if memorised(halves, about):
+        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    starts = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
+    before = starts[0].figures, starts[1].figures
     if before[0].k_max <= 1:
         raise OptionError(
             f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
             f"search longer, or with a smaller --epsilon."
         )
-    planner = Planner(network, halves, setting, max_accuracy_loss, planning, watch)
-    proposals = planner.proposals(suspect=_suspect_layer(opened.folder, len(network.weights) - 1), retrain=retrain)
-    repairs = _judged(list(proposals), halves, setting, before[0], max_accuracy_loss)
-    chosen = _chosen(repairs, before[0], max_accuracy_loss, choose)
-    attacked = _attacked(attack, network, chosen.network, watch)
-    groups = [_groups(model, halves.held_out, about) for model in (network, chosen.network)]
-    watch("writing and checking the repaired network")
-    people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
-    written = export(chosen.network, about, opened.folder, people)
+    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee)
+    suspect = _suspect_layer(opened.folder, len(model.weights) - 1) if isinstance(model, Network) else None
+    repairs = _judged(
+        list(planner.proposals(suspect=suspect, retrain=retrain)), halves, setting, starts, max_accuracy_loss
+    )
+    if guarantee is not None:
+        choose = "average" if guarantee == 1 else f"guard-{guarantee}"
+    chosen, reason = pick(
+        repairs,
+        before[0],
+        max_accuracy_loss,
+        choose=choose,
+        costs_count=guarantee is not None,
+        rows=len(halves.plan.rows),
+    )
+    attacked: tuple[Attacked | None, Attacked | None] = (None, None)
+    groups: list[tuple[GroupFigures, ...]] = [(), ()]
+    written = Export((), None, ())
+    if chosen is None:
+        remove_old(opened.folder)
+    else:
+        attacked = _attacked(attack, model, chosen.network, watch)
+        groups = [_groups(one, halves.held_out, about) for one in (model, chosen.network)]
+        watch("writing and checking the repaired model")
+        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        written = export(chosen.network, about, opened.folder, people)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -99,14 +142,15 @@ def repair_run(
         attack_after=attacked[1],
         files=written.files,
         subject_file=written.subject_file,
-        warnings=(*written.warnings, *_cautions(chosen, before, max_accuracy_loss)),
+        warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
+        reason=reason,
         identity=about.identity.id,
     )
     write(result, opened.folder, opened.content())
     return result
 
 
-def _check_options(max_accuracy_loss: float, seed: int) -> None:
+def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, choose: str | None) -> None:
     if not 0 <= max_accuracy_loss < 1:
         raise OptionError(
             f"the accuracy budget is {max_accuracy_loss}; give the loss that is allowed as a share, "
@@ -114,50 +158,88 @@ def _check_options(max_accuracy_loss: float, seed: int) -> None:
         )
     if seed < 0:
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    if guarantee is not None:
+        check_guarantee(guarantee)
+        if choose is not None:
+            raise OptionError(
+                f"the guarantee is {guarantee} and the repair {choose!r} is to be taken; give one of them."
+            )
+
+
+def memorised(halves: Halves, subject: Subject) -> bool:
+    """Whether the model is right more often about its training rows than about others, beyond chance.
+
+    Then what a change costs on these rows says little: whatever forgets them looks expensive.
+    """
+    if not halves.evidence.rows_unseen_by_model or subject.schema.regression:
+        return False
+    halfs = (halves.training, halves.held_out)
+    sizes = np.array([len(half.rows) for half in halfs])
+    rates = np.array([(answers_of(subject.model, subject, half.rows) == half.labels).mean() for half in halfs])
+    spread = np.sqrt((rates * (1 - rates) / sizes).sum())
+    return bool(rates[0] - rates[1] > MEMORISED * max(spread, 1e-12))
 
 
 def _judged(
-    proposals: Sequence[Proposal], halves: Halves, setting: Setting, before: Figures, budget: float
+    proposals: Sequence[Proposal],
+    halves: Halves,
+    setting: Setting,
+    before: tuple[Judged, Judged],
+    budget: float,
 ) -> list[Repair]:
-    """The figures of every proposal on both halves, and which of them nobody beats on the held-out half."""
+    """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats."""
     repairs = []
     for p in proposals:
-        plan = judge(p.network, halves.plan, setting)
-        within = cost(before, plan) <= budget + _SLACK
-        held_out = judge(p.network, halves.held_out, setting)
+        plan, held_out = judge(p.network, halves.plan, setting), judge(p.network, halves.held_out, setting)
+        lost, lost_balanced = losses(before[0], plan)
+        keeps = lost.upper <= budget + _SLACK
+        if lost_balanced is not None:
+            keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
+        bound, proof = proved(p.network, setting)
         repairs.append(
-            Repair(p.name, p.words, p.network, p.neurons, p.shrink, p.retrained, plan, held_out, within, p.yardstick)
+            Repair(
+                name=p.name,
+                words=p.words,
+                network=p.network,
+                neurons=p.neurons,
+                shrink=p.shrink,
+                retrained=p.retrained,
+                plan=plan.figures,
+                held_out=held_out.figures,
+                within_budget=keeps,
+                yardstick=p.yardstick,
+                k_max_proved=bound,
+                proof=proof,
+                loss_upper=lost.upper,
+                balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+            )
         )
     points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
-    return [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
+    repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
+    return [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
 
 
-def _chosen(repairs: list[Repair], before: Figures, budget: float, choose: str | None) -> Repair:
-    """By the plan's half alone, so that the held-out figures stay honest."""
-    if choose is not None:
-        named = next((r for r in repairs if r.name == choose), None)
-        if named is None:
-            raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
-        return named
-    useful = [r for r in repairs if not r.yardstick and r.plan.k_mean < before.k_mean]
-    allowed = [r for r in useful if r.within_budget]
-    if allowed:
-        return min(allowed, key=lambda r: (r.plan.k_mean, -r.plan.accuracy))
-    if not useful:
-        raise OptionError("none of the repairs lowers mean k here; try --choose blind, or go on with retraining on.")
-    cheapest = min(useful, key=lambda r: cost(before, r.plan))
-    decides_nothing = before.balanced_accuracy is None
-    raise OptionError(
-        f"no repair keeps {quality(regression=decides_nothing)} within a loss of {budget:g}: the smallest is "
-        f"{cost(before, cheapest.plan):.4f} ({cheapest.name}); raise --max-accuracy-loss."
-    )
+def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
+    """The most classes that anybody can have by the way a model is made, and why; None where nothing is proved."""
+    if isinstance(model, Guard):
+        return model.k_max or None, model.proof
+    if setting.evaluator(model).blind:
+        return (
+            1,
+            "Proved for everybody: protected inputs have no weight, so all twins of a person get one score, k = 1.",
+        )
+    return None, ""
 
 
 def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
     """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
-    found = [] if chosen.shrink == 0 else [f"{WARNING} See the group figures." if decides else WARNING]
+    found = (
+        []
+        if chosen.shrink == 0 and chosen.k_max_proved is None
+        else [f"{WARNING} See the group figures." if decides else WARNING]
+    )
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
         found.append(f"on held-out rows the chosen repair loses {lost:.1%} {by}, more than the {budget:.1%} allowed.")
@@ -172,23 +254,23 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
 
 
 def _attacked(
-    attack: Attack | None, before: Network, after: Network, watch: Watch
+    attack: Attack | None, before: Model, after: Model, watch: Watch
 ) -> tuple[Attacked | None, Attacked | None]:
     if attack is None:
         return None, None
-    watch("attacking both networks with a fresh search")
+    watch("attacking both models with a fresh search")
     first = attack(before)
     # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
     return first, attack(after, evaluations=first.evaluations)
 
 
-def _groups(network: Network, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+def _groups(model: Model, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
     """Selection and odds of groups; a regression selects nobody."""
-    if network.head == "linear":
+    if subject.schema.regression:
         return ()
-    own = subject.schema.favourable_index
-    favoured = np.asarray(decided(network, subject.encoding.encode(half.rows), subject.schema) == own)
-    return group_figures(subject.schema, half.rows, favoured, half.labels == own)
+    favourable = subject.schema.favourable_index
+    favoured = answers_of(model, subject, half.rows) == favourable
+    return group_figures(subject.schema, half.rows, favoured, half.labels == favourable)
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:

@@ -41,12 +41,12 @@ class Retrainer:
         schema, self._encoding = setting.subject.schema, setting.subject.encoding
         self._evaluator = setting.own
         self._protected = protected_inputs(schema, self._encoding)
-        cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.plan.rows)))]
-        self._rows, self._labels = self._encoding.encode(halves.plan.rows), halves.plan.labels
+        cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.training.rows)))]
+        self._rows, self._labels = self._encoding.encode(halves.training.rows), halves.training.labels
         self._cases = self._encoding.encode(self._as_anybody(cases, rng))
         self._opinions = majority_labels(network, self._evaluator, cases)
-        self._values = self._encoded_twins(halves.plan.rows[0])
-        self._paired = (halves.plan.rows, halves.pool[:PAIRED_CASES])
+        self._values = self._encoded_twins(halves.training.rows[0])
+        self._paired = (halves.training.rows, halves.pool[:PAIRED_CASES])
         self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
         self._threshold = setting.own.threshold
         self._share = favourable_share(network, self._rows, threshold=self._threshold)

@@ -17,6 +17,7 @@ from fairbits.store.files import write_json, write_whole
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
+_PROVED = ("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper")
 _FIGURES = tuple(field.name for field in fields(Figures))
 #: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
 COLUMNS = pa.schema(
@@ -43,6 +44,10 @@ COLUMNS = pa.schema(
             for when in ("before", "after")
         ),
         ("words", pa.string()),
+        ("k_max_proved", pa.int32()),  # the most classes that anybody can have; null where nothing is proved
+        ("dominated", pa.bool_()),
+        ("loss_upper", pa.float64()),
+        ("balanced_loss_upper", pa.float64()),
     ]
 )
 
@@ -66,7 +71,8 @@ def document(result: RepairResult) -> dict[str, Any]:
         "max_accuracy_loss": result.max_accuracy_loss,
         "epsilon": result.epsilon,
         "partition": result.partition,
-        "chosen": result.chosen.name,
+        "chosen": None if result.chosen is None else result.chosen.name,
+        "reason": result.reason,
         "evidence": asdict(result.evidence),
         "before": {"plan": asdict(result.before_plan), "held_out": asdict(result.before_held_out)},
         "repairs": [_plain(repair) for repair in result.repairs],
@@ -103,7 +109,7 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
                 "neuron_count": len(repair.neurons),
                 "chosen": repair is result.chosen,
             }
-            for name in ("shrink", "retrained", "yardstick", "within_budget", "on_front", "words"):
+            for name in ("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", *_PROVED):
                 row[name] = getattr(repair, name)
             for name in _FIGURES:
                 row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)

@@ -13,7 +13,7 @@ from fairbits.domain.words import shortened
 from fairbits.measure import Stake
 from fairbits.report.drawing import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
-from fairbits.report.record import Mend, Moment, Repaired, Share
+from fairbits.report.record import Moment, Repaired, Share
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MOST_BARS = 45
@@ -128,7 +128,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
 
 
 def pareto(found: Repaired) -> Picture:
-    """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats in both."""
+    """Mean k against accuracy on held-out evidence; a line joins those that none beats where they were chosen."""
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
     allowed = found.accuracy_before - found.max_accuracy_loss
@@ -153,9 +153,9 @@ def pareto(found: Repaired) -> Picture:
 
 
 def _label_points(ax: Frame, found: Repaired) -> None:
-    chosen: Mend = next(mend for mend in found.repairs if mend.chosen)
+    chosen = [(mend.k_mean, mend.accuracy, mend.name) for mend in found.repairs if mend.chosen]
     middle = (found.k_mean_before + min(m.k_mean for m in found.repairs)) / 2
-    points = [(found.k_mean_before, found.accuracy_before, "as it is"), (chosen.k_mean, chosen.accuracy, chosen.name)]
+    points = [(found.k_mean_before, found.accuracy_before, "as it is"), *chosen]
     for x, y, words in points:
         right = x > middle
         how: Any = {"textcoords": "offset points", "fontsize": SMALL, "weight": "bold", "parse_math": False}

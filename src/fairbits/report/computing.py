@@ -7,6 +7,7 @@ from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
 
+from fairbits.certify import read_statements
 from fairbits.data import Subject
 from fairbits.data.subject import between_notes
 from fairbits.domain.limits import GrantOptions
@@ -63,6 +64,7 @@ def compute_report(
         repaired=repaired_of(run.folder),
         remaking=_remaking(run, searched),
         warnings=(*run.warnings(), *_unfinished(run)),
+        certified=read_statements(run.folder),
         proxies=proxies_of(run.folder, about),
     )
 

@@ -22,6 +22,7 @@ _TITLES = {
     "network": "Inside the network",
     "origin": "Data or training",
     "repairs": "Repairs",
+    "certified": "What is certain",
     "again": "Again, and limits",
 }
 _VERDICTS = {
@@ -51,6 +52,7 @@ def render_html(data: ReportData) -> str:
         searched=data.searched,
         debugged=data.debugged,
         repaired=data.repaired,
+        certified=data.certified,
         stakes=_stakes(data),
         search_facts=words.search_facts(about, data.searched),
         people_real=real,
@@ -79,6 +81,7 @@ def sections(data: ReportData) -> list[str]:
         "network": debugged is not None and bool(debugged.layers),
         "origin": debugged is not None,
         "repairs": data.repaired is not None,
+        "certified": bool(data.certified),
     }
     found = [name for name in _TITLES if there.get(name, True)]
     if "indirect" in found and data.about.blind:  # what was found leads, where twins cannot differ

@@ -30,6 +30,8 @@ def render_markdown(data: ReportData) -> str:
         parts += [_network(data.debugged, decides=not data.about.regression), _origin(data.debugged)]
     if data.repaired is not None:
         parts.append(_repairs(data.repaired))
+    if data.certified:
+        parts.append(_certified(data))
     parts.append(_again(data))
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 
@@ -246,7 +248,13 @@ def _origin(debugged: Debugged) -> Iterator[str]:
 def _repairs(repaired: Repaired) -> Iterator[str]:
     yield "## Repairs"
     yield ""
-    yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    if repaired.chosen:
+        yield f"Chosen: {text(repaired.chosen)} ({text(repaired.words, 300)})."
+    else:
+        yield f"None was chosen: {text(repaired.words, 400)}"
+    if repaired.proof:
+        yield ""
+        yield text(repaired.proof, 400)
     yield ""
     rows = ([one.name, by_kind(one.before, one.kind), by_kind(one.after, one.kind)] for one in repaired.changes)
     yield from _table(["held-out evidence", "before", "after"], rows, right=1)
@@ -256,16 +264,24 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
             text(m.name) + (" (chosen)" if m.chosen else ""),
             percent(m.accuracy),
             number(m.k_mean, 2),
+            "" if m.k_max_proved is None else f"k ≤ {m.k_max_proved}",
             *([] if repaired.regression else [percent(m.id_rate)]),
             text(m.words, 200),
         ]
         for m in repaired.repairs
     )
     rate = [] if repaired.regression else ["ID rate"]
-    yield from _table(["repair", repaired.quality, "mean k", *rate, "what was done"], rows)
+    yield from _table(["repair", repaired.quality, "mean k", "proved", *rate, "what was done"], rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)
+
+
+def _certified(data: ReportData) -> Iterator[str]:
+    yield "## What is certain"
+    yield ""
+    rows = ([text(one.model), one.kind, text(one.population, 200), text(one.sentence(), 300)] for one in data.certified)
+    yield from _table(["model", "kind", "population", "statement"], rows)
 
 
 def _again(data: ReportData) -> Iterator[str]:

@@ -106,9 +106,9 @@ def _person_words(person: Portrait) -> str:
 
 
 def _pareto_words(found: Repaired) -> str:
-    chosen = next(mend for mend in found.repairs if mend.chosen)
+    chosen = next((mend for mend in found.repairs if mend.chosen), None)
+    start = f"As it is: {found.quality} {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
+    if chosen is None:
+        return f"{start}None was chosen."
     name = shortened(chosen.name, 60)
-    return (
-        f"As it is: {found.quality} {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
-        f"Chosen ({name}): {found.quality} {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
-    )
+    return f"{start}Chosen ({name}): {found.quality} {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."

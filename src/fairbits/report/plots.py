@@ -116,14 +116,14 @@ def _codes(case: Any, evaluator: Evaluator) -> Codes:
 def _debugged(run: Run) -> Debugged:
     found = debugged_of(run.folder)
     if found is None:
-        raise OptionError(f"the run in {str(run.folder)!r} was not debugged; do so with: fairbits debug {run.folder}")
+        raise OptionError(f"the run in {str(run.folder)!r} was not debugged; call run.debug() first.")
     return found
 
 
 def _repaired(folder: Path) -> Repaired:
     found = repaired_of(folder)
     if found is None:
-        raise OptionError(f"the run in {str(folder)!r} was not repaired; do so with: fairbits repair {folder}")
+        raise OptionError(f"the run in {str(folder)!r} was not repaired; call run.repair() first.")
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairbits.certify import Statement
 from fairbits.domain.words import quality
 from fairbits.measure import Estimate, Noise, Stake
 from fairbits.subject.quality import Quality
@@ -218,8 +219,9 @@ class Mend:
     id_rate: float | None
     within_budget: bool
     yardstick: bool
-    on_front: bool
+    on_front: bool  # none beats it on the evidence that it was chosen on
     chosen: bool
+    k_max_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What repairs cost and buy. ``document`` is repair.json."""
+    """What repairs cost and buy. ``document`` is repair.json; ``chosen`` is "" where none keeps the budget."""
 
     chosen: str
     words: str
@@ -260,6 +262,8 @@ class Repaired:
     files: tuple[str, ...]
     warnings: tuple[str, ...]
     document: Mapping[str, Any]
+    proof: str = ""
+    k_max_proved: int | None = None
 
     @property
     def regression(self) -> bool:
@@ -290,4 +294,5 @@ class ReportData:
     repaired: Repaired | None
     remaking: Remaking
     warnings: tuple[str, ...]
+    certified: tuple[Statement, ...] = ()
     proxies: Mapping[str, Any] | None = None  # the document of proxies.json

@@ -111,14 +111,16 @@ def repaired_of(folder: Path) -> Repaired | None:
         return None
     found = read_json(folder / REPAIR)
     before, evidence = found["before"]["held_out"], found["evidence"]
-    chosen = next(repair for repair in found["repairs"] if repair["name"] == found["chosen"])
+    chosen = next((repair for repair in found["repairs"] if repair["name"] == found["chosen"]), None)
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
     ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
     return Repaired(
-        chosen=found["chosen"],
-        words=_words(chosen, first),
+        chosen=found["chosen"] or "",
+        words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
+        proof="" if chosen is None else str(chosen.get("proof", "")),
+        k_max_proved=None if chosen is None else chosen.get("k_max_proved"),
         max_accuracy_loss=found["max_accuracy_loss"],
         accuracy_before=before["accuracy"],
         k_mean_before=before["k_mean"],
@@ -126,7 +128,7 @@ def repaired_of(folder: Path) -> Repaired | None:
         held_out_rows=evidence["held_out_rows"],
         rows_unseen=evidence["rows_unseen_by_model"],
         repairs=tuple(sorted(ranked, key=lambda mend: mend.k_mean)),
-        changes=_changes(before, chosen["held_out"], found["attack"]),
+        changes=() if chosen is None else _changes(before, chosen["held_out"], found["attack"]),
         groups=_groups(found["groups"]),
         files=tuple(found["files"]),
         warnings=(*evidence["notes"], *found["warnings"]),
@@ -134,11 +136,19 @@ def repaired_of(folder: Path) -> Repaired | None:
     )
 
 
-def _mend(repair: dict[str, Any], chosen: str, first: int) -> Mend:
+def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
     after = repair["held_out"]
     flags = {name: bool(repair[name]) for name in ("within_budget", "yardstick", "on_front")}
+    flags["on_front"] = not repair["dominated"] if "dominated" in repair else flags["on_front"]
     figures = {name: after[name] for name in ("accuracy", "k_mean", "id_rate")}
-    return Mend(name=repair["name"], words=_words(repair, first), chosen=repair["name"] == chosen, **figures, **flags)
+    return Mend(
+        name=repair["name"],
+        words=_words(repair, first),
+        chosen=repair["name"] == chosen,
+        k_max_proved=repair.get("k_max_proved"),
+        **figures,
+        **flags,
+    )
 
 
 def _words(repair: dict[str, Any], first: int) -> str:

@@ -13,7 +13,7 @@ from fairbits.store.files import plain
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
 SCHEMA = "summary.schema.json"
-SECTIONS = ("format", "report", "measure", "debug", "repair")
+SECTIONS = ("format", "report", "measure", "debug", "repair", "certify")
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
@@ -54,6 +54,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         },
         "debug": None if data.debugged is None else dict(data.debugged.document),
         "repair": None if data.repaired is None else _repair(data),
+        "certify": [one.document() for one in data.certified] or None,
     }
     return dict(plain(document))
 
@@ -77,6 +78,8 @@ def _repair(data: ReportData) -> dict[str, Any]:
     assert repaired is not None  # noqa: S101 - asked by the caller
     return {
         "chosen": repaired.chosen,
+        "k_max_proved": repaired.k_max_proved,
+        "proof": repaired.proof,
         "max_accuracy_loss": repaired.max_accuracy_loss,
         "held_out_cases": repaired.held_out_cases,
         "held_out_rows": repaired.held_out_rows,

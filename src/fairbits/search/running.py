@@ -245,7 +245,7 @@ def search_subject(
         check_identity(before.manifest, subject.identity, what=f"the run in {str(place)!r}")
         writer = RunWriter.resume(place, manifest)
     else:
-        writer = RunWriter.create(place, manifest, subject.schema, force=force)
+        writer = RunWriter.create(place, manifest, subject.schema, force=force, people=subject.table.codes)
     return _Search(problem, strategy, plan, runner, writer, settings, buckets, watch, stop, clock).do()
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 RUN, SUMMARY = "run.json", "summary.json"
 _OWN = re.compile(
-    r"(run|summary|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs)\.parquet"
+    r"(run|summary|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs|rows)\.parquet"
     r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
 )
 _OWN_INSIDE = {

@@ -34,8 +34,13 @@ class Questions:
     whom an earlier one had found, and are not shown.
     """
 
-    def __init__(self, parts: list[Part], layout: Layout, *, doubles: pa.Table | None = None):
+    def __init__(
+        self, parts: list[Part], layout: Layout, *, doubles: pa.Table | None = None, rows: pa.Table | None = None
+    ):
         self.layout = layout
+        #: The protected values of the rows that cases came from, which only filters that name them look at.
+        self._rows = rows
+        self._joined = False
         self._elsewhere: pa.dataset.Dataset | None = None
         # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
         spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
@@ -79,7 +84,7 @@ class Questions:
             found.append(name)
             if attribute.kind == "integer" and attribute.labels:
                 found.append(self._label_name(name))
-        return [*found, *FIGURES]
+        return [*found, *FIGURES, *self._row_names]
 
     def ask(self, sql: str) -> pa.Table:
         """The answer to a question of our own."""
@@ -87,6 +92,8 @@ class Questions:
 
     def ranked(self, *, where: str | None, top: int | None) -> pa.RecordBatchReader:
         """Cases as codes, worst first, batch after batch."""
+        if where is not None and any(name.casefold() in where.casefold() for name in self._row_names):
+            self._join_rows()
         clause = "" if where is None else filtering.condition(self._connection, where)
         codes = "".join(f"{_name(_hidden(i))} AS {_name(n)}, " for i, n in enumerate(self.layout.names))
         limit = "" if top is None else f"LIMIT {int(top)}"
@@ -104,6 +111,23 @@ class Questions:
                 raise
             raise self.explain(error, where) from None
         return pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first] if first else [], reader))
+
+    @property
+    def _row_names(self) -> list[str]:
+        return [] if self._rows is None else [name for name in self._rows.column_names if name != "seed_row"]
+
+    def _join_rows(self) -> None:
+        """Show the protected values of the row that each case came from (NULL where it came from none)."""
+        if self._joined:
+            return
+        run = self._connection.execute
+        self._connection.register("rows_given", self._rows)
+        run("CREATE TABLE rows_kept AS SELECT * FROM rows_given")
+        names = [f"rows_kept.{_name(name)}" for name in self._row_names]
+        shown = ", ".join([*self._shown(), *names])
+        joined = "stored LEFT JOIN rows_kept USING (seed_row)"
+        run(f"CREATE OR REPLACE VIEW {filtering.VIEW} AS SELECT {shown} FROM {joined}")
+        self._joined = True
 
     def codes(self) -> pa.RecordBatchReader:
         """The stored attributes of all cases, in the order in which they were found."""
@@ -134,6 +158,11 @@ class Questions:
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
         """Codes as labels where there are any, and which protected values get the lowest and the highest score."""
         for position, attribute in enumerate(self.layout.attributes):
+            if attribute.kind != "category" and attribute.gap is not None:
+                codes, field = table.column(position), table.field(position)
+                gone = pa.compute.equal(codes, pa.scalar(attribute.gap, pa.float64()))
+                codes = pa.compute.if_else(gone, pa.scalar(None, codes.type), codes)
+                table = table.set_column(position, field.name, codes)
             if attribute.labels:
                 codes = table.column(position).cast(pa.int64())
                 index = pa.compute.subtract(codes, int(attribute.low)).cast(pa.int32())
@@ -153,6 +182,8 @@ class Questions:
             position = f"{quoted}::INTEGER - {int(attribute.low)} + 1" if attribute.labels else ""
             labels = f"list_extract([{', '.join(_text(label) for label in attribute.labels)}], {position})"
             number = quoted if attribute.kind == "real" else f"{quoted}::BIGINT"
+            if attribute.kind != "category" and attribute.gap is not None:  # a missing number is NULL
+                number, position = f"nullif({number}, {attribute.gap:.0f})", f"nullif({position or 0}, 0)"
             shown.append(f"{labels if attribute.kind == 'category' else number} AS {quoted}")
             if attribute.kind == "integer" and attribute.labels:
                 shown.append(f"{labels} AS {_name(self._label_name(name))}")

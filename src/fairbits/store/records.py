@@ -143,8 +143,9 @@ def _type_of(attribute: Attribute) -> pa.DataType:
     """Signed types only: with unsigned ones, `hours - 40` in a filter would overflow."""
     if attribute.kind == "real":
         return pa.float64()
+    low = attribute.low if attribute.gap is None else min(attribute.low, attribute.gap)
     for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= attribute.low and attribute.upper <= np.iinfo(kind).max:
+        if np.iinfo(kind).min <= low and attribute.upper <= np.iinfo(kind).max:
             return pa.from_numpy_dtype(kind)
     return pa.int64()
 

@@ -22,6 +22,7 @@ from fairbits.store.files import read_json
 from fairbits.store.places import place_of, reaching
 from fairbits.store.questions import Questions, check_top
 from fairbits.store.records import FIGURES, Case, Layout
+from fairbits.store.rows import read_rows
 from fairbits.store.tasks import TaskRecord, read_records
 
 _OVERVIEW = """
@@ -123,7 +124,8 @@ class Run:
         """Cases, most classes first, then the widest span, then the earliest.
 
         ``where`` is a condition in SQL: categories are their labels, integers and reals numbers, and an integer with
-        labels has them as ``<name>_label``. With ``labels`` the answer has labels instead of codes, and two columns
+        labels has them as ``<name>_label``. Protected attributes are those of the table's row that a case came from
+        (``"race = 'black'"``). With ``labels`` the answer has labels instead of codes, and two columns
         more: ``worst`` and ``best``, the protected values with the lowest and the highest score.
         """
         return pa.Table.from_batches(*_all(self.batches(where=where, top=top, labels=labels)))
@@ -214,7 +216,7 @@ class Run:
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self._parts, self.layout, doubles=self._doubles)
+        return Questions(self._parts, self.layout, doubles=self._doubles, rows=read_rows(self.folder))
 
     def _safely(self, ask: Callable[[], Any], *, where: str | None = None) -> Any:
         """Ask; if a part turns out to be damaged inside, skip it from now on and ask once more."""

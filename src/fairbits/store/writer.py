@@ -28,6 +28,7 @@ from fairbits.store.block import Block, Complete, nothing_more
 from fairbits.store.files import write_json
 from fairbits.store.places import place_of, reaching
 from fairbits.store.records import Layout
+from fairbits.store.rows import write_rows
 from fairbits.store.tasks import TaskRecord
 from fairbits.store.worker import Worker
 
@@ -74,8 +75,19 @@ class RunWriter:
         self._handle = handle
 
     @classmethod
-    def create(cls, folder: str | Path, manifest: Mapping[str, Any], schema: Schema, *, force: bool = False) -> Self:
-        """Start a run in a new or empty place; with ``force`` an earlier run there is replaced."""
+    def create(
+        cls,
+        folder: str | Path,
+        manifest: Mapping[str, Any],
+        schema: Schema,
+        *,
+        force: bool = False,
+        people: Codes | None = None,
+    ) -> Self:
+        """Start a run in a new or empty place; with ``force`` an earlier run there is replaced.
+
+        ``people`` are the rows of the table: their protected values are kept, so that cases can be asked by them.
+        """
         place = place_of(folder)
         record = manifests.new_record(manifest, schema)
         with _opening(place):
@@ -85,6 +97,8 @@ class RunWriter:
             places.clear(place)
             (place / tasks.FOLDER).mkdir(exist_ok=True)
             write_json(place / places.RUN, record)
+            if people is not None:
+                write_rows(place, schema, people)
         return writer
 
     @classmethod

@@ -109,6 +109,8 @@ def of_encoding(encoding: Encoding) -> Ingredients:
         if isinstance(part, Numeric):
             places.append(f"number {part.column}")
             scaling.append(f"{part.shift:.9g} {part.scale:.9g}")
+            if part.gap is not None:
+                scaling.append(f"missing {part.gap:.9g} {part.missing:.9g}")
         elif isinstance(part, Lookup):
             places += [f"table {part.low}", part.columns.astype(np.int64), part.table.astype(np.float32)]
         else:
@@ -119,7 +121,10 @@ def of_encoding(encoding: Encoding) -> Ingredients:
 def of_schema(schema: Schema) -> Ingredients:
     """Who can exist, what is decided, and which values make twins."""
     described = [
-        (a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable)
+        (
+            *(a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable),
+            *(said for said in (a.missing, a.holds) if said),
+        )
         for a in schema.attributes
     ]
     values = [[[float(v) for v in schema[name].twin_values()], schema[name].ranges] for name in schema.protected]

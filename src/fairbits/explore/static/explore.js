@@ -34,7 +34,7 @@ const ask = async () => {
     waiting = false;
     const hold = [...state.held].map(([key, value]) => ({ layer: Number(key.split(":")[0]), neuron: Number(key.split(":")[1]), at: value }));
     try {
-      const answer = await fetched("/answer", {}, { codes: state.codes, hold, layer: state.layer });
+      const answer = await fetched("/answer", {}, { codes: state.codes, hold, layer: state.layer, guard: $("guard").value ? Number($("guard").value) : null });
       complain("");
       show(answer);
     } catch (error) {
@@ -51,9 +51,9 @@ const show = (answer) => {
   state.answer = answer;
   const { setting } = state;
   const changed = state.codes.some((code, i) => code !== state.found.codes[i]);
-  if (!changed && !state.held.size) state.first = { k: answer.k };
+  if (!changed && !state.held.size && !$("guard").value) state.first = { k: answer.k };
   $("k").textContent = answer.k;
-  const moved = changed || state.held.size;
+  const moved = changed || state.held.size || $("guard").value;
   $("k-was").textContent = moved && state.first && state.first.k !== answer.k ? `found with ${state.first.k}` : "";
   $("bits").textContent = `${fixed(answer.bits, 2)} bits`;
   $("bits-of").textContent = `of ${fixed(setting.limit, 2)} (Q1 ${fixed(answer.q_1, 2)})`;
@@ -61,6 +61,8 @@ const show = (answer) => {
   $("decision").textContent = setting.regression ? "" : `${count(answer.favourable)} of ${count(answer.twins)}`;
   $("decision-of").textContent = setting.regression ? "" : "twins favoured";
   $("flips").hidden = !answer.flips;
+  $("proof").textContent = answer.proof;
+  $("proof").hidden = !answer.proof;
   $("low").textContent = fixed(answer.low);
   $("high").textContent = fixed(answer.high);
   $("worst").textContent = answer.worst;
@@ -97,7 +99,7 @@ const showNeurons = (answer) => {
     return make("li", {}, release);
   }));
   const { before } = answer;
-  if (!before) { $("effect").textContent = "No neuron is held: the network is as it is."; return; }
+  if (!before) { $("effect").textContent = "No neuron is held and the guard is off: the model is as it is."; return; }
   const percent = (share) => `${fixed(100 * share, 1)} %`;
   const accuracy = answer.accuracy === null ? "" : ` ${setting.regression ? "Variance explained" : "Accuracy"} on ${count(setting.judged)} rows: ${arrow(percent(before.accuracy), percent(answer.accuracy))}.`;
   $("effect").textContent = `k ${arrow(before.k, answer.k)}, ${arrow(fixed(before.bits, 2), fixed(answer.bits, 2))} bits, span ${arrow(fixed(before.high - before.low), fixed(answer.span))}.${accuracy}`;
@@ -183,8 +185,9 @@ const begin = async () => {
   $("row-form").addEventListener("submit", (event) => { event.preventDefault(); takeRow($("row").value); });
   $("any-row").addEventListener("click", () => takeRow(1 + Math.floor(Math.random() * setting.rows)));
   $("as-found").addEventListener("click", () => { state.codes = [...state.found.codes]; ask(); });
+  $("guard").addEventListener("change", ask);
   $("release").addEventListener("click", () => { state.held.clear(); ask(); });
-  $("reset").addEventListener("click", () => { state.held.clear(); state.codes = [...state.found.codes]; ask(); });
+  $("reset").addEventListener("click", () => { state.held.clear(); $("guard").value = ""; state.codes = [...state.found.codes]; ask(); });
   take(setting.people[0]);
 };
 begin().catch((error) => complain(error.message));

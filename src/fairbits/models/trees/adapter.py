@@ -14,7 +14,7 @@ from fairbits.models.blackbox import reason
 from fairbits.models.chain import NotNative
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import ModelOptions
-from fairbits.models.predictors import from_predictor
+from fairbits.models.predictors import RefusesMissing, from_predictor
 from fairbits.models.trees.ensemble import Damaged, Ensemble
 from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
@@ -199,11 +199,16 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
 
     rng = np.random.default_rng(0)
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
+    for column, attribute in zip(columns, schema.attributes, strict=True):
+        if attribute.gap is not None:
+            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
     codes = np.column_stack(columns).astype(np.float64)
     schema, _ = told_by_model(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
         theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
+    except RefusesMissing:
+        raise  # the trees would take it somewhere, but the model does not
     except FairbitsError:
         return ""
     mine = fit_to_schema(loaded, schema, options=options)

@@ -165,16 +165,17 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     """An attribute that is one feature: a number, or the model's number for each category."""
     notes: list[str] = []
     categorical = place in features.categories
+    number = Numeric(place, gap=None if attribute.kind == "category" else attribute.gap)
     if options.input_format == "codes" or (attribute.kind != "category" and not categorical):
-        return Numeric(place), notes
+        return number, notes
     if attribute.kind == "real":
-        return Numeric(place), notes
+        return number, notes
     if categorical:
         known = features.categories[place] or _unplaced(attribute, features)
         if known is not None:
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
-        return Numeric(place), notes
+        return number, notes
     values = values_of(attribute)
     if values.dtype != object or all(not isinstance(v, str) for v in values.tolist()):
         return Lookup(np.array([place]), np.array([[float(v)] for v in values.tolist()])), notes

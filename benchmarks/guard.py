@@ -1,0 +1,109 @@
+"""What the guard costs on the built-in subjects: accuracy on held-out rows, the proved k, and what an attack finds.
+
+Makes the table of docs/repair.md. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
+search attacks the network as it is and each guard, and must find nobody above what is proved. Subjects whose data are
+not on this machine are left out.
+
+    python benchmarks/guard.py [--subjects census,heart] [--attack 20000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits import Guard, load_subject
+from fairbits.data import Subject
+from fairbits.domain import Table
+from fairbits.errors import FairbitsError
+from fairbits.models import Model
+from fairbits.repair.judging import answers_of, balanced
+from fairbits.repair.proposals.distil import distilled
+from fairbits.search import Budget, Settings, search_subject
+
+SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes", "students", "meps15", "meps16")
+GUARANTEES = (2, 4, 8)
+
+
+def measured(name: str, attack: int) -> dict[str, Any]:
+    """One subject: guarded, distilled, attacked."""
+    subject = load_subject(name)
+    held_out = subject.test or subject.table.unseen()
+    if held_out is None or held_out.labels is None:
+        raise FairbitsError(f"{name} holds no rows out.")
+    guard = Guard.of(subject)
+    models: dict[str, Model] = {"average": guard}
+    models |= {f"guard-{most}": guard.with_guarantee(most) for most in GUARANTEES}
+    models["distilled"] = distilled(guard, subject.table.training().codes, np.random.default_rng(0))
+    found: dict[str, Any] = {"subject": name, "rows": len(held_out), "m": guard.m, "shift": guard.shift}
+    found["before"] = _figures(subject.model, subject, held_out)
+    for kind, model in models.items():
+        found[kind] = _figures(model, subject, held_out)
+    scores = [np.asarray(m.scores(subject.encoding.encode(held_out.codes))) for m in (models["distilled"], guard)]
+    found["fidelity"] = float(np.abs(scores[0] - scores[1]).mean())
+    if attack:
+        found["attack"] = {
+            kind: _attacked(replace(subject, model=model), attack)
+            for kind, model in (("before", subject.model), *models.items())
+        }
+    return found
+
+
+def _figures(model: Model, subject: Subject, rows: Table) -> tuple[float, float]:
+    answers = answers_of(model, subject, rows.codes)
+    assert rows.labels is not None  # noqa: S101 - asked for above
+    return float((answers == rows.labels).mean()), balanced(answers, rows.labels)
+
+
+def _attacked(subject: Subject, evaluations: int) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(Budget(evaluations=evaluations), seed=1_000_003)
+        run = search_subject(subject, settings, Path(folder) / "attack")
+        return int((run.summary or {})["k_max"])
+
+
+def line(found: dict[str, Any]) -> str:
+    """One row of the table."""
+    start = found["before"]
+    cells = [found["subject"], f"{found['rows']:,}", str(found["m"]), f"{start[0]:.1%} ({start[1]:.1%})"]
+    kinds = ("average", "distilled", *(f"guard-{most}" for most in GUARANTEES))
+    changes = [[100 * (found[kind][i] - start[i]) for i in (0, 1)] for kind in kinds]
+    cells += [f"{accuracy:+.1f} ({balance:+.1f})" for accuracy, balance in changes]
+    attack = found.get("attack")
+    cells.append(
+        "" if attack is None else f"{attack['before']} → {', '.join(str(attack[k]) for k in list(attack)[1:])}"
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the table, a row as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--subjects", default=",".join(SUBJECTS))
+    parser.add_argument("--attack", type=int, default=20_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    every = []
+    print(
+        "| subject | rows | m | as it is | average, k = 1 | distilled, k = 1 | k ≤ 2 | k ≤ 4 | k ≤ 8 | "
+        "largest k found |\n" + "| --- " * 10 + "|"
+    )
+    for name in options.subjects.split(","):
+        try:
+            every.append(measured(name, options.attack))
+        except FairbitsError as error:
+            print(f"left out: {name}: {error}")
+            continue
+        print(line(every[-1]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(every, indent=1))
+
+
+if __name__ == "__main__":
+    main()

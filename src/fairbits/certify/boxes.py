@@ -1,0 +1,326 @@
+"""Branch and bound over boxes of people, for dense ReLU networks: who certainly does not flip, and who certainly does.
+
+Boxes are bounded by the engine (CROWN over all twins at once); the box with the most open people is split next. What
+is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. The
+statement is about the network in real arithmetic: all bounds are widened by what rounding can do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.certify.classes import class_bounds
+from fairbits.engine.box_bounds import BINS, FLIPPING, OPEN, STEADY, bound_boxes
+from fairbits.engine.box_layers import BoxNetwork
+from fairbits.engine.crew import share
+
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+#: Boxes that are split at once, and that a thread bounds at once; seconds that a batch may take, about.
+BATCH, PIECE = 2048, 16
+ROUND = 0.3
+#: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
+MAX_BOXES = 600_000
+#: Counts of people up to which 64-bit integers are exact.
+WHOLE = 2**62
+#: Counts of people so small that the rounding of shares is far below one person.
+FEW = 1_000_000
+#: The last part of the budget counts the largest open boxes again, in finer steps.
+RECOUNT, FINE = 0.12, 1024
+#: Scores may be off by so much: the sigmoid of a bound is rounded too.
+SCORE_ROUNDING = 1e-12
+
+
+@dataclass(slots=True)
+class Volumes:
+    """How many people are certified, falsified and open, in how many boxes."""
+
+    people: int
+    certified: int = 0
+    falsified: int = 0
+    boxes: int = 0
+    finished: bool = False
+    kept: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def open(self) -> int:
+        """People of whom nothing is known."""
+        return self.people - self.certified - self.falsified
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about everybody: the side of ``cut``, or (with ``k``) whether there are at most ``k`` classes."""
+
+    cut: float = 0.0
+    k: int | None = None
+    epsilon: float = 0.025
+    regression: bool = False
+
+
+def prove(
+    network: BoxNetwork,
+    question: Question,
+    *,
+    seconds: float,
+    threads: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Callable[[Volumes], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    max_boxes: int | None = None,
+    keep: bool = False,
+) -> Volumes:
+    """Split the domain until everything is settled, the budget ends, or somebody says stop.
+
+    Parameters
+    ----------
+    network
+        The network over boxes of people.
+    question
+        What to prove.
+    seconds
+        The budget.
+    threads
+        None: all cores.
+    stop
+        Asked between batches.
+    watch
+        Is told the volumes now and then.
+    clock
+        What measures the budget.
+    max_boxes
+        Ends the work after so many boxes too.
+    keep
+        Keep the settled boxes in ``Volumes.kept`` (status, firsts, lasts, sets), for checks.
+
+    Returns
+    -------
+    Volumes
+        Counts that add up to everybody.
+    """
+    return _Proof(network, question, threads, keep).run(
+        clock() + seconds, seconds, stop, watch, clock, max_boxes or 2**62
+    )
+
+
+class _Proof:
+    """One proof in progress: a pool of open boxes, and counts of what is settled."""
+
+    def __init__(self, network: BoxNetwork, question: Question, threads: int | None, keep: bool):
+        self.network, self.question, self.threads, self.keep = network, question, threads, keep
+        self.volumes = Volumes(network.people)
+        self.kind: Any = np.int64 if network.people < WHOLE else object
+        self.neurons = int(network.layers.widths.sum())
+        self.n = 0
+        self.pool = self._empty(1024)
+
+    def _empty(self, size: int) -> dict[str, npt.NDArray[Any]]:
+        numeric, sets = self.network.numeric, len(self.network.values) - self.network.numeric
+        return {
+            "first": np.zeros((size, numeric), np.int32),
+            "last": np.zeros((size, numeric), np.int32),
+            "masks": np.zeros((size, sets), np.uint64),
+            "states": np.zeros((size, self.neurons), np.int8),
+            "people": np.zeros(size, self.kind),
+            "steady": np.zeros(size),
+            "flipping": np.zeros(size),
+            "split": np.zeros(size, np.int64),
+            "priority": np.zeros(size),
+        }
+
+    def run(
+        self,
+        end: float,
+        seconds: float,
+        stop: Callable[[], bool],
+        watch: Callable[[Volumes], None] | None,
+        clock: Callable[[], float],
+        max_boxes: int,
+    ) -> Volumes:
+        first, last, masks = self.network.whole()
+        people = np.array([self.network.people], dtype=self.kind)
+        states = np.zeros((1, self.neurons), np.int8)
+        self._add(np.empty(0, np.int64), first, last, masks, states, people)
+        turn = end - RECOUNT * seconds if self.question.k is None else end
+        size = 16
+        while clock() < turn and self.volumes.boxes < max_boxes and not stop():
+            chosen = self._chosen(size)
+            if not len(chosen):
+                break
+            begin = clock()
+            self._split(chosen)
+            # Batches grow while they are quick, so that the budget is kept whatever the network's size.
+            size = size // 2 + 1 if clock() - begin > ROUND else min(2 * size, BATCH)
+            if self.n > MAX_BOXES:
+                self._put_aside()
+            if watch is not None:
+                watch(self._so_far())
+        if self.question.k is None:
+            self._recount(end, stop, clock, max_boxes)
+        found = self._so_far()
+        found.finished = found.open == 0
+        return found
+
+    def _chosen(self, size: int) -> Integers:
+        """The boxes with the most open people that can be split."""
+        priority = self.pool["priority"][: self.n]
+        wanted = min(size, max(1, int(np.count_nonzero(priority)) // 2 + 1))
+        order = np.argpartition(-priority, wanted - 1)[:wanted] if wanted < self.n else np.arange(self.n)
+        return np.sort(order[priority[order] > 0])
+
+    def _split(self, chosen: Integers) -> None:
+        """Replace boxes by their halves."""
+        pool, numeric = self.pool, self.network.numeric
+        first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
+        masks, states, people = pool["masks"][chosen], pool["states"][chosen], pool["people"][chosen]
+        where = pool["split"][chosen]
+        left_last, right_first = last.copy(), first.copy()
+        left_masks, right_masks = masks.copy(), masks.copy()
+        sizes, lefts = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
+        steps = np.flatnonzero(where < numeric)
+        at = where[steps]
+        middle = np.floor((first[steps, at] + last[steps, at]) / 2)
+        left_last[steps, at], right_first[steps, at] = middle, middle + 1
+        sizes[steps] = (last[steps, at] - first[steps, at] + 1).astype(np.int64)
+        lefts[steps] = (middle - first[steps, at] + 1).astype(np.int64)
+        for place in np.flatnonzero(where >= numeric).tolist():
+            at_set = int(where[place]) - numeric
+            bits = [b for b in range(64) if int(masks[place, at_set]) >> b & 1]
+            half = len(bits) // 2
+            left_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[:half]))
+            right_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[half:]))
+            sizes[place], lefts[place] = len(bits), half
+        each = people // sizes.astype(self.kind)
+        self._add(
+            chosen,
+            np.concatenate([first, right_first]),
+            np.concatenate([left_last, last]),
+            np.concatenate([left_masks, right_masks]),
+            np.concatenate([states, states]),
+            np.concatenate([each * lefts.astype(self.kind), each * (sizes - lefts).astype(self.kind)]),
+        )
+
+    def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> None:
+        """Bound boxes; count the settled ones, and keep the others, first in the places ``free``."""
+        status, steady, flipping, split = self._bound(first, last, masks, states, BINS)
+        self.volumes.boxes += len(first)
+        volumes = self.volumes
+        volumes.certified += int(people[status == STEADY].sum())
+        volumes.falsified += int(people[status == FLIPPING].sum())
+        going = np.flatnonzero(status == OPEN)
+        if self.keep:
+            done = status != OPEN
+            volumes.kept.append((status[done], first[done], last[done], masks[done]))
+        places = free[: len(going)]
+        more = len(going) - len(places)
+        if more > 0:
+            self._reserve(self.n + more)
+            places = np.concatenate([places, np.arange(self.n, self.n + more)])
+            self.n += more
+        else:
+            self.pool["priority"][free[len(going) :]] = 0.0
+            self.pool["people"][free[len(going) :]] = 0
+        pool = self.pool
+        pool["first"][places], pool["last"][places] = first[going], last[going]
+        pool["masks"][places], pool["states"][places] = masks[going], states[going]
+        pool["people"][places], pool["split"][places] = people[going], split[going]
+        pool["steady"][places], pool["flipping"][places] = steady[going], flipping[going]
+        unknown = people[going].astype(np.float64) * np.maximum(0.0, 1.0 - steady[going] - flipping[going])
+        pool["priority"][places] = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
+
+    def _bound(self, first: Any, last: Any, masks: Any, states: Any, bins: int) -> tuple[Any, ...]:
+        n, question, layers = len(first), self.question, self.network.layers
+        status, split = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        steady, flipping = np.zeros(n), np.zeros(n)
+        about_k = question.k is not None
+        m = layers.twins.shape[0]
+        lows, highs = (np.empty((n if about_k else 0, m)) for _ in range(2))
+        gaps = np.empty(n if about_k else 0)
+
+        def piece(start: int) -> None:
+            part = slice(start, start + PIECE)
+            bound_boxes(
+                *(layers, question.cut, first[part], last[part], masks[part], states[part], status[part]),
+                *(steady[part], flipping[part], split[part], 0 if about_k else bins),
+                *(lows[part], highs[part], gaps[part]),
+            )
+
+        share(piece, range(0, n, PIECE), self.threads)
+        if about_k:
+            status = self._by_classes(lows, highs, gaps)
+            steady, flipping = np.zeros(n), np.zeros(n)
+        return status, steady, flipping, split
+
+    def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:
+        """Which boxes have at most K classes for certain, or certainly more."""
+        question = self.question
+        assert question.k is not None  # noqa: S101 - only asked then
+        spread = gaps
+        if not question.regression:
+            # A sigmoid is steepest where its argument is nearest to 0.
+            nearest = np.clip(0.0, lows.min(axis=1), np.maximum(highs.max(axis=1), lows.min(axis=1)))
+            steepest = special.expit(nearest) * special.expit(-nearest)
+            lows, highs, spread = special.expit(lows), special.expit(highs), gaps * steepest
+        rounding = SCORE_ROUNDING * (1.0 + np.abs(highs).max(initial=0.0))
+        fewest, most = class_bounds(lows - rounding, highs + rounding, question.epsilon, spans=spread + rounding)
+        return np.where(most <= question.k, STEADY, np.where(fewest > question.k, FLIPPING, OPEN))
+
+    def _recount(self, end: float, stop: Callable[[], bool], clock: Callable[[], float], max_boxes: int) -> None:
+        """Count the largest open boxes again, in finer steps, with what is left of the budget."""
+        pool = self.pool
+        order = np.argsort(-pool["priority"][: self.n], kind="stable")
+        order = order[pool["priority"][order] > 0][:max_boxes]
+        for start in range(0, len(order), 2 * PIECE):
+            if clock() >= end or stop():
+                return
+            some = order[start : start + 2 * PIECE]
+            first, last = pool["first"][some].astype(np.float64), pool["last"][some].astype(np.float64)
+            _, steady, flipping, _ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
+            pool["steady"][some] = np.maximum(pool["steady"][some], steady)
+            pool["flipping"][some] = np.maximum(pool["flipping"][some], flipping)
+
+    def _carved(self, which: str, places: Any) -> int:
+        """People inside open boxes of whom it is certain, rounded down."""
+        people = self.pool["people"][places].astype(np.float64)
+        # Shares are rounded down by 1e-10 at most: for few people, that is no whole person.
+        found = np.floor(self.pool[which][places] * people + np.where(people < FEW, 1e-3, 0.0))
+        if self.kind is object:
+            return int(found.sum() * (1.0 - 1e-9))  # sums of doubles beyond 2**53 are rounded
+        return int(found.astype(np.int64).sum())
+
+    def _so_far(self) -> Volumes:
+        now, everything = self.volumes, slice(0, self.n)
+        return Volumes(
+            now.people,
+            now.certified + self._carved("steady", everything),
+            now.falsified + self._carved("flipping", everything),
+            now.boxes,
+            kept=now.kept,
+        )
+
+    def _put_aside(self) -> None:
+        """Let the boxes with the fewest open people go: what is certain in them is counted, the rest stays open."""
+        order = np.argsort(-self.pool["priority"][: self.n], kind="stable")
+        going, staying = order[MAX_BOXES // 2 :], np.sort(order[: MAX_BOXES // 2])
+        self.volumes.certified += self._carved("steady", going)
+        self.volumes.falsified += self._carved("flipping", going)
+        for array in self.pool.values():
+            array[: len(staying)] = array[staying]
+        self.n = len(staying)
+
+    def _reserve(self, size: int) -> None:
+        room = len(self.pool["split"])
+        if size <= room:
+            return
+        larger = self._empty(max(size, 2 * room))
+        for name, array in self.pool.items():
+            larger[name][: self.n] = array[: self.n]
+        self.pool = larger

@@ -1,0 +1,212 @@
+"""Cells of tree ensembles: only splits matter, so that all people between the same splits score alike.
+
+Boxes of cells are bounded for every twin and split at the ensemble's own thresholds. Where no split is left open, one
+person stands for the whole box and is asked as everybody is: what is said about it is exact, in the model's own
+arithmetic. Until then there are bounds, at every moment: certified, falsified and open people, and a largest k that
+exists and one that nobody exceeds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.certify.classes import class_bounds
+from fairbits.engine.crew import share
+from fairbits.engine.tree_boxes import TreeBoxes, bound_sums
+from fairbits.measure import Evaluator
+from fairbits.models.trees.ensemble import apply_link
+
+#: Boxes that are split at once, and that a thread bounds at once.
+BATCH, PIECE = 1024, 16
+#: Seconds that a batch may take, about.
+ROUND = 0.3
+#: Scores are rounded to float32: bounds that differ by less settle nothing.
+ROUNDING = 1e-6
+WHOLE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CellVolumes:
+    """What is known: people of whom it is certain or certainly broken, and the largest k between two bounds."""
+
+    people: int
+    certified: int
+    falsified: int
+    k_low: int
+    k_high: int
+    boxes: int
+
+    @property
+    def open(self) -> int:
+        """People of whom nothing is known."""
+        return self.people - self.certified - self.falsified
+
+
+def prove_cells(
+    boxes: TreeBoxes,
+    evaluator: Evaluator,
+    *,
+    about: str = "flips",
+    k: int | None = None,
+    seconds: float,
+    stop: Callable[[], bool] = lambda: False,
+    max_boxes: int | None = None,
+    known: int = 1,
+) -> CellVolumes:
+    """Split the domain until all is settled, the budget ends, or somebody says stop.
+
+    Parameters
+    ----------
+    boxes
+        The ensemble over boxes of people.
+    evaluator
+        Asks the model about single people.
+    about
+        ``flips``: who flips. ``k``: who has more than ``k`` classes. ``largest``: the largest k of all.
+    k
+        With ``about="k"``, the number of classes.
+    seconds
+        The budget.
+    stop
+        Asked between batches.
+    max_boxes
+        Ends the work after so many boxes too.
+    known
+        A k that somebody of the domain is known to have.
+
+    Returns
+    -------
+    CellVolumes
+        Counts that add up to everybody, and bounds of the largest k.
+    """
+    return _Cells(boxes, evaluator, about, k, known).run(time.perf_counter() + seconds, stop, max_boxes or 2**62)
+
+
+class _Cells:
+    """One proof in progress."""
+
+    def __init__(self, boxes: TreeBoxes, evaluator: Evaluator, about: str, k: int | None, known: int):
+        self.boxes, self.evaluator, self.about, self.k = boxes, evaluator, about, k
+        self.kind: Any = np.int64 if boxes.people < WHOLE else object
+        self.sums = [np.concatenate([[0], np.cumsum(counts)]) for counts in boxes.counts]
+        self.certified = self.falsified = self.asked = 0
+        self.k_low, self.k_settled = known, known
+        width = len(boxes.columns)
+        self.first, self.last = np.empty((0, width), np.int32), np.empty((0, width), np.int32)
+        self.place, self.cut = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.people: npt.NDArray[Any] = np.empty(0, self.kind)
+        self.most, self.priority = np.empty(0, np.int64), np.empty(0)
+
+    def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> CellVolumes:
+        last = np.array([[len(counts) - 1 for counts in self.boxes.counts]], np.int32).reshape(1, -1)
+        self._add(np.zeros_like(last), last)
+        size = 16
+        while len(self.first) and time.perf_counter() < end and self.asked < max_boxes and not stop():
+            begin = time.perf_counter()
+            wanted = min(size, len(self.first) // 2 + 1)
+            chosen = np.zeros(len(self.first), np.bool_)
+            chosen[np.argpartition(-self.priority, wanted - 1)[:wanted]] = True
+            first, last, at, cut = self.first[chosen], self.last[chosen], self.place[chosen], self.cut[chosen]
+            for name in ("first", "last", "place", "cut", "people", "most", "priority"):
+                setattr(self, name, getattr(self, name)[~chosen])
+            rows = np.arange(len(first))
+            left_last, right_first = last.copy(), first.copy()
+            left_last[rows, at], right_first[rows, at] = cut, cut + 1
+            self._add(np.concatenate([first, right_first]), np.concatenate([left_last, last]))
+            size = size // 2 + 1 if time.perf_counter() - begin > ROUND else min(2 * size, BATCH)
+        k_high = max(self.k_settled, int(self.most.max(initial=1)))
+        return CellVolumes(self.boxes.people, self.certified, self.falsified, self.k_low, k_high, self.asked)
+
+    def _count(self, first: Any, last: Any) -> npt.NDArray[Any]:
+        total = np.full(len(first), self.boxes.factor, dtype=self.kind)
+        for a, sums in enumerate(self.sums):
+            total = total * (sums[last[:, a] + 1] - sums[first[:, a]]).astype(self.kind)
+        return total
+
+    def _add(self, first: Any, last: Any) -> None:
+        n = len(first)
+        lows, highs = np.empty((n, self.boxes.m)), np.empty((n, self.boxes.m))
+        place, cut, spans = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+
+        def piece(start: int) -> None:
+            part = slice(start, start + PIECE)
+            bound_sums(
+                self.boxes.arrays, first[part], last[part], lows[part], highs[part], spans[part], place[part], cut[part]
+            )
+
+        share(piece, range(0, n, PIECE), self.evaluator.threads)
+        self.asked += n
+        people = self._count(first, last)
+        held, broken, fewest, most = self._verdicts(lows, highs, spans)
+        alike = np.flatnonzero(place < 0)
+        if len(alike):
+            found = self._ask(first[alike])
+            held[alike], broken[alike] = found[0], ~found[0]
+            fewest[alike] = most[alike] = found[1]
+        self.certified += int(people[held].sum())
+        self.falsified += int(people[broken].sum())
+        self.k_low = max(self.k_low, int(fewest.max(initial=1)))
+        # For the largest k a box is settled once it cannot hold more than somebody already has.
+        done = (most <= self.k_low) | (fewest == most) if self.about == "largest" else held | broken
+        done |= place < 0
+        self.k_settled = max(self.k_settled, int(most[done].max(initial=1)))
+        going = ~done
+        weight = people.astype(np.float64)
+        if self.about == "largest":
+            weight = most + weight / (1.0 + float(self.boxes.people))
+        for name, array in (
+            *(("first", first), ("last", last), ("place", place), ("cut", cut), ("people", people)),
+            *(("most", most), ("priority", weight)),
+        ):
+            setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
+        if self.about == "largest":
+            keep = self.most > self.k_low
+            if not keep.all():
+                self.k_settled = max(self.k_settled, int(self.most[~keep].max(initial=1)))
+                for name in ("first", "last", "place", "cut", "people", "most", "priority"):
+                    setattr(self, name, getattr(self, name)[keep])
+
+    def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
+        boxes, evaluator = self.boxes, self.evaluator
+        low, high = (apply_link(sums, boxes.link, boxes.slope) for sums in (lows, highs))  # type: ignore[arg-type]
+        if boxes.complement:
+            low, high = 1 - high, 1 - low
+        rounding = ROUNDING * np.maximum(1.0, np.abs(high).max(initial=0.0))
+        spans = None
+        if boxes.link == "identity":
+            spans = sums + 2 * rounding
+        elif boxes.link == "logistic":
+            # A sigmoid is steepest where its argument is nearest to 0.
+            nearest = np.clip(0.0, lows.min(axis=1), highs.max(axis=1))
+            steepest = apply_link(nearest, "logistic", boxes.slope)
+            spans = sums * abs(boxes.slope) * steepest * (1 - steepest) + 2 * rounding
+        low, high = low - rounding, high + rounding
+        fewest, most = class_bounds(low, high, evaluator.epsilon, spans=spans)
+        if self.about == "flips":
+            cut = evaluator.threshold
+            up, down = low >= cut, high < cut
+            held = up.all(axis=1) | down.all(axis=1)
+            broken = up.any(axis=1) & down.any(axis=1)
+        else:
+            limit = self.k if self.k is not None else evaluator.m
+            held, broken = most <= limit, fewest > limit
+        return held, broken, fewest, most
+
+    def _ask(self, first: Any) -> tuple[Any, Any]:
+        """One person of each box, where all are alike: whether the property holds, and k."""
+        schema, boxes = self.evaluator.schema, self.boxes
+        person = np.array([attribute.domain_values()[0] for attribute in schema.attributes])
+        codes = np.tile(person, (len(first), 1))
+        for a, column in enumerate(boxes.columns):
+            codes[:, column] = boxes.codes[a][first[:, a]]
+        found = self.evaluator.evaluate(codes)
+        k = found.k.astype(np.int64)
+        if self.about == "flips":
+            return ~found.flips, k
+        return k <= (self.k if self.k is not None else self.evaluator.m), k

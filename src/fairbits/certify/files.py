@@ -1,0 +1,97 @@
+"""certify.json of a run: a list of statements, and the models that they are about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
+from fairbits.certify.statement import Statement
+from fairbits.data import Subject
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.models import Model, Network, load_model
+from fairbits.store.files import plain, write_whole
+
+FILE = "certify.json"
+#: The repaired model, in our own format.
+REPAIRED = "repaired.npz"
+
+
+def certify_run(
+    folder: Path,
+    subject: Subject,
+    options: CertifyOptions | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Progress = lambda _: None,
+) -> Certificate:
+    """Certify the model of a run, and the repaired one where there is one; written to certify.json.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    subject
+        What the run is about.
+    options
+        The budget, which two models share, and the questions.
+    stop, watch
+        As of :func:`certify_subject`.
+
+    Returns
+    -------
+    Certificate
+        Statements about both models.
+    """
+    options = options or CertifyOptions()
+    repaired, notes = repaired_model(folder, subject)
+    part = options if repaired is None else replace(options, seconds=max(options.seconds / 2, 0.05))
+    found = certify_subject(subject, part, stop=stop, watch=watch)
+    if repaired is not None:
+        after = certify_subject(
+            subject, part, model=repaired, name="repaired", stop=stop, watch=lambda words: watch(f"repaired: {words}")
+        )
+        notes += tuple(f"repaired: {note}" for note in after.notes)
+        found = Certificate((*found.statements, *after.statements), found.notes, found.stopped or after.stopped)
+    found = replace(found, notes=(*found.notes, *notes))
+    write_statements(folder, found.statements)
+    return found
+
+
+def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
+    """The repaired network in a run's folder, scoring the same class; and what is wrong with it, if anything."""
+    path = folder / REPAIRED
+    if not path.is_file():
+        return None, ()
+    try:
+        model = load_model(path)
+    except FairbitsError as error:
+        return None, (f"the repaired model was left out: {error}",)
+    if isinstance(model, Network) and isinstance(subject.model, Network):
+        return model.with_favourable(subject.model.favourable), ()
+    return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
+
+
+def write_statements(folder: Path, statements: Sequence[Statement]) -> None:
+    """Write certify.json, whole."""
+    text = json.dumps(plain([one.document() for one in statements]), indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+
+
+def read_statements(folder: Path) -> tuple[Statement, ...]:
+    """The statements of a run; none where it was not certified.
+
+    Raises
+    ------
+    OptionError
+        For a file that is damaged.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return ()
+    try:
+        return tuple(Statement.of(document) for document in json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

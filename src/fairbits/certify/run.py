@@ -1,0 +1,435 @@
+"""The ladder of certificates: the strongest statement that the model and the budget allow, then weaker ones.
+
+Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and a random sample for every model.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairbits.certify import exact
+from fairbits.certify.boxes import Question, Volumes, prove
+from fairbits.certify.cells import prove_cells
+from fairbits.certify.sampled import BATCH, sample
+from fairbits.certify.statement import Kind, Property, Statement
+from fairbits.data import Subject
+from fairbits.engine import box_network
+from fairbits.engine.tree_boxes import tree_boxes
+from fairbits.errors import CapabilityError, OptionError
+from fairbits.measure import Evaluator, evaluator_of, rate_bound
+from fairbits.models import HasTrees, Model, Network
+
+#: How often a statistical statement is true.
+CONFIDENCE = 0.99
+#: Of the budget: what the statement around real rows, the sample, and (of the rest) a question about k may take.
+NEAR, SAMPLE = 0.2, 0.15
+#: Seconds that a batch may take, about.
+ROUND = 0.2
+#: Seconds below which no budget makes sense.
+SHORTEST = 0.05
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CertifyOptions:
+    """How a model is to be certified.
+
+    Parameters
+    ----------
+    seconds
+        The budget of everything together.
+    changes
+        How far from real rows the statement about near people goes; 0 leaves it at the rows themselves.
+    k
+        The number of classes to prove; None asks for the largest k instead, where it can be found.
+    seed
+        Of the sample.
+    epsilon
+        The tolerance between scores; None: the subject's own.
+    threads
+        None: all cores.
+    proofs
+        Whether to prove anything over sets of people; without, everybody is asked, or some are drawn.
+    """
+
+    seconds: float = 30.0
+    changes: int = 1
+    k: int | None = None
+    seed: int = 0
+    epsilon: float | None = None
+    threads: int | None = None
+    proofs: bool = True
+
+    def __post_init__(self) -> None:
+        if not SHORTEST <= self.seconds < math.inf:
+            raise OptionError(
+                f"the budget is {self.seconds:g} s; a statement takes at least {SHORTEST:g} s, e.g. --budget 30s."
+            )
+        if self.changes < 0:
+            raise OptionError(f"changes is {self.changes}; give 0 (the rows themselves), 1, 2 or more.")
+        if self.k is not None and self.k < 1:
+            raise OptionError(f"k is {self.k}; everybody has at least one class, so ask for 1 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Statements about a model, what could not be proved and why, and whether somebody ended it early."""
+
+    statements: tuple[Statement, ...]
+    notes: tuple[str, ...] = ()
+    stopped: bool = False
+
+
+def certify_subject(
+    subject: Subject,
+    options: CertifyOptions | None = None,
+    *,
+    model: Model | None = None,
+    name: str = "model",
+    stop: Callable[[], bool] = lambda: False,
+    watch: Progress = lambda _: None,
+) -> Certificate:
+    """What can be said about everybody, within a budget.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and schema.
+    options
+        The budget and the questions.
+    model
+        Another model in its place, such as a repaired one.
+    name
+        What the statements call it.
+    stop
+        Asked between batches; what is certain by then is said.
+    watch
+        Is told what is being done.
+
+    Returns
+    -------
+    Certificate
+        Statements from the strongest to the weakest.
+    """
+    options = options or CertifyOptions()
+    evaluator = evaluator_of(subject, model=model, epsilon=options.epsilon, threads=options.threads)
+    return _Ladder(subject, evaluator, options, name, stop, watch).climb()
+
+
+class _Ladder:
+    """One climb: statements so far, and what is left of the budget."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        evaluator: Evaluator,
+        options: CertifyOptions,
+        name: str,
+        stop: Callable[[], bool],
+        watch: Progress,
+    ):
+        self.subject, self.evaluator, self.options, self.name = subject, evaluator, options, name
+        self.stop, self.watch = stop, watch
+        self.rows = subject.table.codes
+        self.end = time.perf_counter() + options.seconds
+        self.found: list[Statement] = []
+        self.notes: list[str] = []
+        self.decides = not evaluator.schema.regression
+        self.domain = _domain_words(subject)
+        self.batch = 1024
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.end - time.perf_counter())
+
+    def climb(self) -> Certificate:
+        size = exact.domain_size(self.evaluator.schema)
+        if self.evaluator.blind:
+            self._blind(size)
+            return self._done()
+        if self.evaluator.native:
+            begin = time.perf_counter()
+            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
+            self.end += time.perf_counter() - begin
+        if self._varies():
+            self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
+            self._sampled(self.left)
+            return self._done()
+        pace = exact.people_per_second(self.evaluator, self.rows)
+        self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
+        if size is not None and size / pace < 0.6 * self.left:
+            self.watch(f"asking all {size:,} people")
+            if self._whole_domain():
+                return self._done()
+        self._near(pace)
+        self._sampled(SAMPLE * self.options.seconds)
+        if not self.options.proofs:
+            self.notes.append("proofs over sets of people were left out of so short a budget: see fairbits certify.")
+        elif isinstance(self.evaluator.model, HasTrees):
+            self._attempt(self._cells)
+        elif isinstance(self.evaluator.model, Network):
+            self._attempt(self._boxes)
+        else:
+            self.notes.append(
+                "proofs need the inside of a model (a dense ReLU network, or trees); this one gives scores only, so "
+                "beyond those asked the statements are statistical."
+            )
+        return self._done()
+
+    def _done(self) -> Certificate:
+        order = {"exact": 0, "proved": 1, "statistical": 2}
+        ranked = sorted(self.found, key=lambda one: (order[one.kind], one.property))
+        return Certificate(tuple(replace(one, model=self.name) for one in ranked), tuple(self.notes), self.stop())
+
+    def _varies(self) -> bool:
+        some = self.rows[:32]
+        return not np.array_equal(self.evaluator.scores(some), self.evaluator.scores(some))
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except CapabilityError as error:
+            self.notes.append(str(error))
+
+    def _add(
+        self,
+        kind: Kind,
+        property_: Property,
+        population: str,
+        counts: tuple[int, int, int],
+        seconds: float,
+        reason: str,
+        *,
+        k: int | None = None,
+        largest: int | None = None,
+        confidence: float = 1.0,
+        share: float | None = None,
+        complete: bool = True,
+    ) -> None:
+        people = sum(counts)
+        if people == 0:
+            return
+        certified, falsified, unknown = counts
+        most = (falsified + unknown) / people if share is None else share
+        bound = most if property_ == "flips" else float(k or 0)
+        self.found.append(
+            Statement(
+                *(kind, property_, population, people, certified, falsified, unknown, bound, confidence, seconds),
+                share=most,
+                largest=largest,
+                reason=reason,
+                complete=complete,
+            )
+        )
+
+    def _blind(self, size: int | None) -> None:
+        people = size or 1
+        reason = "The model gives the protected attributes no weight, so that all twins of a person score alike."
+        population = self.domain if size else f"{self.domain} (uncountable: its people stand as one)"
+        if self.decides:
+            self._add("proved", "flips", population, (people, 0, 0), 0.0, reason)
+        self._add("proved", "k", population, (people, 0, 0), 0.0, reason, k=1, largest=1)
+
+    def _asked(self, asked: exact.Asked, population: str, reason: str) -> None:
+        """Statements about people who were all asked."""
+        if self.decides:
+            self._add("exact", "flips", population, (asked.people - asked.flips, asked.flips, 0), asked.seconds, reason)
+        k = asked.largest if self.options.k is None else self.options.k
+        above = asked.above(k)
+        counts = (asked.people - above, above, 0)
+        self._add("exact", "k", population, counts, asked.seconds, reason, k=k, largest=asked.largest)
+
+    def _whole_domain(self) -> bool:
+        asked = exact.ask(
+            self.evaluator, exact.everybody(self.evaluator.schema, batch=self.batch), seconds=self.left, stop=self.stop
+        )
+        if not asked.complete:
+            self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
+            return False
+        rules = ", as the rules allow" if self.evaluator.validity.any else ""
+        self._asked(asked, f"everybody in the domain{rules}", "Everybody was asked.")
+        return True
+
+    def _near(self, pace: float) -> None:
+        """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
+        schema, changes = self.evaluator.schema, self.options.changes
+        distinct = np.unique(self.rows[:, list(schema.free_columns)], axis=0, return_index=True)[1]
+        rows = self.rows[distinct]
+        seconds = NEAR * self.options.seconds
+        for c in range(changes, -1, -1):
+            listed = exact.listed_within(schema, rows, c)
+            words = _near_words(c)
+            if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
+                self.watch(f"asking {words}")
+                asked = exact.ask(
+                    self.evaluator, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                )
+                if asked.complete:
+                    self._asked(asked, words, "Everybody was asked.")
+                    return
+            if c == changes and c > 0:
+                self._sampled(0.5 * seconds, changes=c)
+
+    def _sampled(self, seconds: float, *, changes: int | None = None) -> None:
+        """A random sample of the domain, or of what is around real rows."""
+        if changes is None:
+            population = "the domain, drawn uniformly"
+        else:
+            what = "attribute" if changes == 1 else "attributes"
+            population = f"real rows with {changes} {what} drawn anew"
+        self.watch(f"drawing from {population}")
+        rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
+        asked = sample(
+            self.evaluator,
+            self.rows,
+            rng,
+            changes=changes,
+            batch=min(self.batch, BATCH),
+            seconds=min(seconds, self.left),
+            stop=self.stop,
+        )
+        if not asked.people:
+            self.notes.append(f"the budget left no time to draw from {population}.")
+            return
+        reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
+        k = asked.largest if self.options.k is None else self.options.k
+        above = asked.above(k)
+        for property_, hits in (("flips", asked.flips), ("k", above)):
+            if property_ == "flips" and not self.decides:
+                continue
+            share = rate_bound(asked.people, hits, confidence=CONFIDENCE)
+            self._add(
+                "statistical",
+                "flips" if property_ == "flips" else "k",
+                population,
+                (asked.people - hits, hits, 0),
+                asked.seconds,
+                reason,
+                k=None if property_ == "flips" else k,
+                largest=None if property_ == "flips" else asked.largest,
+                confidence=CONFIDENCE,
+                share=share,
+            )
+
+    def _bare(self) -> Evaluator:
+        """Asks about everybody in the domain, whatever the rules say: boxes know no rules."""
+        evaluator = self.evaluator
+        schema = replace(evaluator.schema, rules=())
+        return Evaluator(
+            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads
+        )
+
+    def _cells(self) -> None:
+        evaluator = self._bare()
+        trees = self.evaluator.model
+        assert isinstance(trees, HasTrees)  # noqa: S101 - the caller's question
+        boxes = tree_boxes(trees, evaluator.schema, evaluator.encoding, evaluator.twins)
+        begin = time.perf_counter()
+        prove_cells(boxes, evaluator, seconds=1.0, max_boxes=1)  # compiles, which is no part of the budget
+        self.end += time.perf_counter() - begin
+        reason = "Only the trees' thresholds matter: bounds over boxes between them, single cells asked."
+        if self.decides:
+            self.watch("flips over cells of the trees")
+            begin = time.perf_counter()
+            found = prove_cells(boxes, evaluator, seconds=0.5 * self.left, stop=self.stop)
+            self._add(
+                "exact" if found.open == 0 else "proved",
+                "flips",
+                self.domain,
+                (found.certified, found.falsified, found.open),
+                time.perf_counter() - begin,
+                reason,
+                complete=found.open == 0,
+            )
+        self.watch("the largest k over cells of the trees")
+        begin = time.perf_counter()
+        k = self.options.k
+        about = "largest" if k is None else "k"
+        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not.
+        countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
+        known = max([one.largest or 1 for one in self.found], default=1) if countable else 1
+        found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
+        if k is None:
+            if found.k_high > found.k_low:
+                self.notes.append(
+                    f"the largest k of the domain lies between {found.k_low} (somebody has it) and {found.k_high} "
+                    f"(nobody exceeds it)."
+                )
+            kind: Kind = "exact" if found.k_high == found.k_low else "proved"
+            counts = (boxes.people, 0, 0)
+            self._add(
+                kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=found.k_high,
+                largest=found.k_low, complete=found.k_high == found.k_low,
+            )  # fmt: skip
+            return
+        counts = (found.certified, found.falsified, found.open)
+        kind = "exact" if found.open == 0 else "proved"
+        self._add(
+            kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=k, largest=found.k_low,
+            complete=found.open == 0,
+        )  # fmt: skip
+
+    def _boxes(self) -> None:
+        evaluator, k = self.evaluator, self.options.k
+        network = evaluator.model
+        assert isinstance(network, Network)  # noqa: S101 - the caller's question
+        if evaluator.by_vector:
+            raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
+        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
+        begin = time.perf_counter()
+        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
+        self.end += time.perf_counter() - begin
+        reason = "Linear bounds over boxes of people (branch and bound), rounded outwards; about real arithmetic."
+        threshold = evaluator.threshold
+        questions: list[Question] = []
+        if self.decides:
+            questions.append(Question(cut=math.log(threshold / (1 - threshold))))
+        if k is not None:
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+        for place, question in enumerate(questions):
+            what = "flips" if question.k is None else f"k ≤ {k}"
+
+            def told(now: Volumes, what: str = what) -> None:
+                self.watch(
+                    f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
+                )
+
+            begin = time.perf_counter()
+            seconds = self.left / (len(questions) - place)
+            found = prove(boxes, question, seconds=seconds, threads=self.options.threads, stop=self.stop, watch=told)
+            self._add(
+                "proved",
+                "flips" if question.k is None else "k",
+                self.domain,
+                (found.certified, found.falsified, found.open),
+                time.perf_counter() - begin,
+                reason,
+                k=question.k,
+                complete=found.finished,
+            )
+        if not questions:
+            self.notes.append("a regression decides nothing; give --k to have a number of classes proved.")
+
+
+def _domain_words(subject: Subject) -> str:
+    schema = subject.schema
+    real = [schema.attributes[i] for i in schema.free_columns if schema.attributes[i].kind == "real"]
+    words = "everybody in the domain"
+    if schema.rules:
+        words += ", those whom the rules leave out too"
+    if real:
+        steps = ", ".join(f"{a.name} in steps of {a.stride:g}" for a in real[:3]) + (", …" if len(real) > 3 else "")
+        words += f" ({steps})"
+    return words
+
+
+def _near_words(changes: int) -> str:
+    if changes == 0:
+        return "the people of the table"
+    return f"everybody within {changes} {'change' if changes == 1 else 'changes'} of a row"

@@ -1,0 +1,109 @@
+"""A guarded model behind an address: an ASGI application that scores people, and says what is proved of its scores.
+
+``POST /scores`` with ``{"people": [{"age": "30–39", "sex": "Female", …}]}`` gives ``{"scores": […],
+"decisions": […]}``; ``GET /`` gives the proof, the attributes and what a decision costs. People are named by
+labels, as in the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
+from fairbits.repair.proposals.guard import Guard
+
+try:
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+except ImportError:
+    raise MissingDependencyError("starlette", "explore", "a guarded endpoint") from None
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+#: People, and bytes, of one request.
+MAX_PEOPLE, MAX_BYTES = 10_000, 16 * 1024 * 1024
+
+
+def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
+    """The application.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    hosts
+        Names under which it answers; requests to others are refused, so that no web page can reach it by a name of
+        its own. ``["*"]`` answers under all of them.
+    """
+
+    async def about(_request: Request) -> Response:
+        schema = guard.schema
+        return JSONResponse(
+            {
+                "proof": guard.proof,
+                "k_max_proved": guard.k_max or None,
+                "epsilon": guard.epsilon,
+                "tau": guard.tau,
+                "scores_per_decision": guard.m,
+                "attributes": {a.name: list(a.labels) or a.domain_text() for a in schema.attributes},
+                "favourable": schema.favourable,
+            }
+        )
+
+    async def scores(request: Request) -> Response:
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MAX_BYTES:
+                return JSONResponse({"error": f"the request is longer than {MAX_BYTES:,} bytes."}, 413)
+        try:
+            document = json.loads(bytes(body))
+        except (ValueError, RecursionError):
+            return JSONResponse({"error": 'the request is not JSON; send {"people": [{…}]}.'}, 400)
+        return JSONResponse(await run_in_threadpool(answer, guard, document))
+
+    routes = [Route("/", about, methods=["GET"]), Route("/scores", scores, methods=["POST"])]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={FairbitsError: _sentence},
+    )
+
+
+def answer(guard: Guard, document: Any) -> dict[str, Any]:
+    """Scores, and decisions where there are classes, of the people in a request.
+
+    Raises
+    ------
+    OptionError
+        If the request holds no people.
+    SchemaError
+        If one of them has an unknown attribute, or a value that is none.
+    """
+    people = document.get("people") if isinstance(document, dict) else None
+    if not isinstance(people, list) or not people or not all(isinstance(person, dict) for person in people):
+        raise OptionError('a request is an object such as {"people": [{"age": "30–39"}]}; people are missing.')
+    if len(people) > MAX_PEOPLE:
+        raise OptionError(f"the request names {len(people):,} people; send at most {MAX_PEOPLE:,} at a time.")
+    schema = guard.schema
+    codes = np.stack([schema.codes_of({str(name): str(value) for name, value in one.items()}) for one in people])
+    found: dict[str, Any] = {"scores": guard.people_scores(codes).tolist()}
+    if not schema.regression:
+        decided = guard.labels(guard.encoding.encode(codes))
+        found["decisions"] = [schema.classes[int(index)] for index in decided]
+    return {**found, "proof": guard.proof}
+
+
+async def _sentence(_request: Request, error: Exception) -> Response:
+    usage = isinstance(error, FairbitsError) and error.exit_code == 2
+    return JSONResponse({"error": str(error)}, 422 if usage else 500)

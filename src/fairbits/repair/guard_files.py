@@ -1,0 +1,192 @@
+"""The guarded model as files: written aside, loaded again, compared, and only then put into the run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from fairbits.data import Subject, load_subject
+from fairbits.data.exporting import table_of_subject
+from fairbits.domain import Decoder
+from fairbits.domain.attribute import Codes
+from fairbits.domain.reading import as_arrow
+from fairbits.domain.table import table_from_arrow
+from fairbits.errors import FairbitsError
+from fairbits.models import Network, ending_of, load_model
+from fairbits.repair.exporting import NAME, ONNX, SUBJECT, TOLERANCE, Export, remove_old
+from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.subject import TABLE, has_table_file, subject_text
+from fairbits.store.files import write_whole
+
+PY, PT2, KERAS = ".py", ".pt2", ".keras"
+#: People whose scores files must give back, and by whom the cost of a decision is measured.
+_COMPARED, _TIMED = 500, 2_000
+
+Writer = Callable[[Path], Callable[[Codes], npt.NDArray[Any]]]
+
+
+def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) -> Export:
+    """Write a guarded model in every format that can hold it.
+
+    A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
+    model where it came as one. Every model goes out as a small Python file around the model itself.
+    """
+    people = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
+    models, ready, warnings = [], [], [cost_words(guard, people)]
+    with tempfile.TemporaryDirectory() as place:
+        aside = Path(place)
+        for ending, write in _writers(guard, subject).items():
+            path = aside / f"{NAME}{ending}"
+            try:
+                again = write(path)
+                _check(guard, again(people), people, path.name)
+            except FairbitsError as error:
+                path.unlink(missing_ok=True)
+                warnings.append(f"the guarded model was not written as {ending}: {error}")
+                continue
+            models.append(path.name)
+        ready += models
+        if f"{NAME}{ONNX}" in models:
+            ready += _subject_files(guard, subject, aside, people, warnings)
+        remove_old(folder, ready)
+        for name in ready:
+            if name != SUBJECT:
+                write_whole(folder / name, (aside / name).read_bytes())
+    if SUBJECT in ready:
+        write_whole(folder / SUBJECT, subject_text(subject, f"{NAME}{ONNX}", folder).encode())
+    files = tuple(folder / name for name in models)
+    return Export(files, folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
+
+
+def cost_words(guard: Guard, people: Codes) -> str:
+    """What a decision costs, measured here and now."""
+    some = people[np.arange(_TIMED if guard.subject_native else min(50, len(people))) % len(people)]
+    inputs = guard.encoding.encode(some)
+    seconds = []
+    for scores in (guard.model.scores, guard.scores):
+        scores(inputs[:1])
+        begin = time.perf_counter()
+        scores(inputs)
+        seconds.append((time.perf_counter() - begin) / len(some))
+    pupil = "; the distilled repair costs one score" if isinstance(guard.model, Network) else ""
+    return (
+        f"a guarded decision asks the model about {guard.m:,} twins: {1e6 * seconds[1]:.3g} µs in place of "
+        f"{1e6 * seconds[0]:.3g} µs here{pupil}."
+    )
+
+
+def _writers(guard: Guard, subject: Subject) -> dict[str, Writer]:
+    """By ending: a function that writes the file and gives back how the file, loaded again, scores people."""
+    found: dict[str, Writer] = {}
+    if isinstance(guard.model, Network):
+        found[ONNX] = lambda path: _onnx(guard, path)
+        if ending_of(subject.original, subject.options) in {PT2, ".pt", ".pth"}:
+            found[PT2] = lambda path: _pt2(guard, path)
+        if ending_of(subject.original, subject.options) == KERAS:
+            found[KERAS] = lambda path: _keras(guard, path)
+    found[PY] = lambda path: _module(guard, path)
+    return found
+
+
+def _onnx(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.onnx import write_guard_onnx
+
+    write_guard_onnx(GuardArrays.of(guard), path)
+    loaded = load_model(path)
+    return lambda codes: loaded.scores(guard.encoding.encode(codes))
+
+
+def _pt2(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.torch import write_guard_pt2
+
+    arrays = GuardArrays.of(guard)
+    write_guard_pt2(arrays, path)
+
+    def scores(codes: Codes) -> npt.NDArray[Any]:
+        import torch
+
+        program = torch.export.load(str(path)).module()
+        found = program(torch.from_numpy(np.asarray(guard.encoding.encode(codes), np.float32))).detach().numpy()
+        return favourable_of(found, arrays.network)
+
+    return scores
+
+
+def _keras(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.keras import write_guard_keras
+
+    arrays = GuardArrays.of(guard)
+    write_guard_keras(arrays, path)
+
+    def scores(codes: Codes) -> npt.NDArray[Any]:
+        import keras
+
+        found = keras.models.load_model(path).predict(guard.encoding.encode(codes), verbose=0)
+        return favourable_of(np.asarray(found), arrays.network)
+
+    return scores
+
+
+def favourable_of(output: npt.NDArray[Any], network: Network) -> npt.NDArray[Any]:
+    """The score among what a network of this head puts out."""
+    if network.head == "softmax":
+        return output[:, network.favourable]
+    return 1 - output[:, 0] if network.head == "sigmoid" and network.favourable == 0 else output[:, 0]
+
+
+def _module(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.module import module_text
+
+    text = module_text(guard)
+    path.write_text(text, encoding="utf-8")
+    space: dict[str, Any] = {"__name__": NAME}
+    exec(compile(text, path.name, "exec"), space)  # noqa: S102 - our own text, tried as a user would
+    decoder = Decoder(guard.schema)
+
+    def scores(codes: Codes) -> npt.NDArray[Any]:
+        guarded = space["Guarded"](lambda frame: _asked(guard, frame))
+        return np.asarray(guarded.scores(decoder.frame(codes)))
+
+    return scores
+
+
+def _asked(guard: Guard, frame: Any) -> npt.NDArray[Any]:
+    """The model itself, asked about a frame of what people read."""
+    codes = table_from_arrow(as_arrow(frame), replace(guard.schema, target=None)).codes
+    inputs = guard.encoding.encode(codes)
+    if len(guard.schema.classes) > 2:
+        return np.asarray(guard.model.class_scores(inputs))  # type: ignore[attr-defined]
+    return np.asarray(guard.model.scores(inputs))
+
+
+def _check(guard: Guard, found: npt.NDArray[Any], people: Codes, name: str) -> None:
+    wanted = guard.people_scores(people)
+    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
+    if not distance <= TOLERANCE:
+        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")
+
+
+def _subject_files(guard: Guard, subject: Subject, aside: Path, people: Codes, warnings: list[str]) -> list[str]:
+    """A subject file about the ONNX graph, tried out as a user would."""
+    names = [SUBJECT]
+    try:
+        if not has_table_file(subject):
+            pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
+            names.append(TABLE)
+        (aside / SUBJECT).write_text(subject_text(subject, f"{NAME}{ONNX}", aside), encoding="utf-8")
+        found = load_subject(aside / SUBJECT, **subject.options.grants())
+        _check(guard, found.model.scores(found.encoding.encode(people)), people, SUBJECT)
+    except FairbitsError as error:
+        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
+        return []
+    return names

@@ -1,0 +1,1 @@
+"""Repairs that are proposed, one file each."""

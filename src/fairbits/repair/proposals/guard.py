@@ -1,0 +1,422 @@
+"""The guard: any model that gives scores, held so close to the average over a person's twins that k is bounded.
+
+The bound holds for everybody in the domain, found or not, because of how the score is made (see ``clip``). The average
+over the twins, weighted by how often each combination occurs, is also known as the discrimination-free price (Lindholm,
+Richman, Tsanakas, Wüthrich: ASTIN Bulletin 2022). Attributes that stand in for protected ones (proxies) stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import Subject, make_subject
+from fairbits.domain import Encoding, Schema, Table, Twins, Unseen
+from fairbits.domain.attribute import Codes
+from fairbits.domain.encoding import Inputs, Lookup, Numeric
+from fairbits.domain.reading import as_arrow
+from fairbits.domain.table import table_from_arrow
+from fairbits.errors import CapabilityError, ModelError, OptionError
+from fairbits.measure import Evaluator, default_epsilon, evaluator_of
+from fairbits.models import HasClassScores, ModelOptions, read_model
+from fairbits.models.protocols import Array
+from fairbits.repair.proposals.clip import (
+    averaged,
+    clipped,
+    clipped_vectors,
+    half_width,
+    moved,
+    proved_classes,
+)
+from fairbits.repair.proposals.threshold import fitted_shift
+
+#: Twins that are asked about at once where rows come encoded.
+_ROWS = 65_536
+#: People whose twins' scores are kept at once.
+_SCORES = 2_000_000
+
+
+class Guard:
+    """A model whose scores lie within tau of the average over the person's twins: at most ``k_max`` classes, proved.
+
+    Parameters
+    ----------
+    model
+        Whatever :class:`~fairbits.Audit` takes: a network, a file, an estimator, a function, an address.
+    table
+        The people that the model was trained on: how often each protected combination occurs among them weighs the
+        twins, and their labels set the threshold. A :class:`~fairbits.Table` of codes, or a data frame.
+    schema
+        The attributes; those that are protected make the twins.
+    guarantee
+        The most classes that anybody may have. 1 is the plain average: all twins get the same score.
+    tau
+        How far a score may lie from the average, in place of ``guarantee``.
+    epsilon
+        Scores closer than this count as the same; by default as everywhere.
+    partition
+        "constrained", or "grid".
+    encoding
+        How attributes become inputs, where the model does not tell.
+    refit
+        Whether the decision threshold (for a regression: the mean) is fitted to the table's training rows again.
+    threads
+        By default all cores.
+    **options
+        As for :class:`~fairbits.Audit`.
+
+    Raises
+    ------
+    OptionError
+        If the guarantee is not a whole number of 1 or more, or tau is negative.
+
+    Examples
+    --------
+    >>> import fairbits
+    >>> guard = fairbits.Guard.of("compas", guarantee=2, threads=1)
+    >>> guard.k_max
+    2
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        table: Any,
+        schema: Schema,
+        *,
+        guarantee: int | None = None,
+        tau: float | None = None,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        encoding: Encoding | None = None,
+        refit: bool = True,
+        threads: int | None = None,
+        **options: Any,
+    ):
+        chosen = ModelOptions.of(options)
+        people = table if isinstance(table, Table) else table_from_arrow(as_arrow(table), schema)
+        loaded = read_model(model, schema, chosen)
+        subject = make_subject("guarded", loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        self._settle(subject, guarantee, tau, epsilon, partition, refit, threads)
+
+    @classmethod
+    def of(
+        cls,
+        subject: Subject | str,
+        *,
+        guarantee: int | None = None,
+        tau: float | None = None,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        refit: bool = True,
+        threads: int | None = None,
+        rows: Table | None = None,
+    ) -> Guard:
+        """The guard of a subject's model; ``rows`` are its training rows where they are not the table's own.
+
+        Parameters are those of the class.
+        """
+        if isinstance(subject, str):
+            from fairbits.data import load_subject
+
+            subject = load_subject(subject)
+        guard = object.__new__(cls)
+        guard._settle(subject, guarantee, tau, epsilon, partition, refit, threads, rows)
+        return guard
+
+    def _settle(
+        self,
+        subject: Subject,
+        guarantee: int | None,
+        tau: float | None,
+        epsilon: float | None,
+        partition: str,
+        refit: bool,
+        threads: int | None,
+        rows: Table | None = None,
+    ) -> None:
+        if guarantee is not None and tau is not None:
+            raise OptionError(f"guarantee is {guarantee} and tau is {tau}; give one of them.")
+        if tau is not None and not (np.isfinite(tau) and tau >= 0):
+            raise OptionError(f"tau is {tau}; give the distance from the average that is allowed, 0 or more.")
+        wanted = check_guarantee(1 if guarantee is None else guarantee)
+        schema = subject.schema
+        self.subject, self.model, self.schema, self.encoding = subject, subject.model, schema, subject.encoding
+        many = len(schema.classes) > 2
+        self._whole = many and isinstance(self.model, HasClassScores)
+        if many and not self._whole:
+            raise CapabilityError(
+                f"the target has {len(schema.classes)} classes, and {type(self.model).__name__!r} gives the score of "
+                f"one; a guard that decides needs the probabilities of all of them."
+            )
+        self.inputs = int(self.encoding.width)
+        step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
+        self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads)
+        self.epsilon, self.partition = self._evaluator.epsilon, self._evaluator.partition
+        vector = self._evaluator.by_vector
+        self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)
+        #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
+        self.k_max = proved_classes(self.tau, self.epsilon, partition, vector=vector)
+        known = (rows or subject.table).training()
+        self.weights = twin_weights(self._evaluator, known.codes)
+        self._rule_columns = _decoded_columns(self._evaluator)
+        #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
+        self.by_rules = self._evaluator.validity.about_twins and self._rule_columns is not None
+        self._parts = [(self.encoding.parts[i], place) for place, i in enumerate(self._evaluator.twins.columns)]
+        #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
+        self.protected_inputs = np.concatenate([part.columns for part, _ in self._parts])
+        values = self._evaluator.twins.values
+        encoded = [part.encode(values[:, place]) for part, place in self._parts]
+        self.twin_inputs = np.concatenate(encoded, axis=1).astype(self.encoding.dtype)
+        self.shift = 0.0
+        if refit and known.labels is not None and len(known) and not many:
+            self.shift = fitted_shift(
+                self._average(known.codes), self._evaluator, known.codes, known.labels, subject.schema
+            )
+
+    @property
+    def m(self) -> int:
+        """How many twins a person has: scores that one decision costs."""
+        return self._evaluator.m
+
+    @property
+    def subject_twins(self) -> Twins:
+        """The twins of a person."""
+        return self._evaluator.twins
+
+    @property
+    def subject_native(self) -> bool:
+        """Whether the model is asked by compiled kernels, so that asking costs next to nothing."""
+        return self._evaluator.native
+
+    @property
+    def threshold(self) -> float:
+        """The score from which on a decision is favourable, for two classes."""
+        return self._evaluator.threshold
+
+    @property
+    def classes(self) -> int:
+        """How many classes it decides between (0 for a regression)."""
+        return len(self.schema.classes)
+
+    @property
+    def proof(self) -> str:
+        """Why the bound holds, in a sentence."""
+        if self.tau == 0:
+            return (
+                "Proved for everybody: all twins of a person get one score, the average over their twins, so k = 1 "
+                "and no decision depends on a protected value."
+            )
+        if not self.k_max:
+            return f"Proved for everybody: twins differ by at most {2 * self.tau:.4g} in every probability."
+        return (
+            f"Proved for everybody: every score lies within {self.tau:.4g} of the average over the person's twins, so "
+            f"twins differ by at most {2 * self.tau:.4g} and k ≤ {self.k_max} at ε = {self.epsilon:.4g}."
+        )
+
+    def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
+        """The same guard under another bound; nothing is fitted or asked again."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        vector = self._evaluator.by_vector
+        if tau is None:
+            tau = half_width(check_guarantee(guarantee or 1), self.epsilon, self.partition, vector=vector)
+        other.tau = float(tau)
+        other.k_max = proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
+        return other
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The guarded score of each encoded row, (n,)."""
+        rows = self._checked(inputs)
+        if self._whole:
+            return self.class_scores(rows)[:, self.schema.favourable_index]
+        pieces = [self._scores(piece) for piece in self._pieces(rows)]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.float32)
+
+    def average(self, inputs: npt.ArrayLike) -> Array:
+        """The average over the twins of each encoded row: (n,), or (n, classes) with three classes or more."""
+        pieces = [self._centre(piece) for piece in self._pieces(self._checked(inputs))]
+        return np.concatenate(pieces).astype(np.float32) if pieces else np.empty(0, np.float32)
+
+    def people_scores(self, codes: Codes) -> Array:
+        """The guarded score of each person, a row of codes: what ``scores`` gives, by the engine's kernels."""
+        if self._whole:
+            return self.people_class_scores(codes)[:, self.schema.favourable_index]
+        own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
+        regression = self.schema.regression
+        return clipped(moved(own, self.shift, regression=regression), self._average(codes), self.tau).astype(np.float32)
+
+    def people_class_scores(self, codes: Codes) -> Array:
+        """The guarded probabilities of all classes of each person, a row of codes."""
+        if not self._whole:
+            return self._both(self.people_scores(codes))
+        own = np.asarray(self.model.class_scores(self.encoding.encode(codes)), np.float64)  # type: ignore[attr-defined]
+        return clipped_vectors(own, self._average(codes), self.tau).astype(np.float32)
+
+    def twin_scores(self, codes: Codes) -> Array:
+        """Guarded scores of every twin of every person, (n, m)."""
+        if self._whole:
+            return self.twin_class_scores(codes)[:, :, self.schema.favourable_index]
+        result = np.empty((len(codes), self.m), np.float32)
+        for rows in self._people(len(codes)):
+            own = self._evaluator.scores(codes[rows])
+            centre = self._lifted(averaged(own, self.weights, self._valid(codes[rows])))
+            result[rows] = clipped(self._lifted(own), centre[:, None], self.tau)
+        return result
+
+    def twin_class_scores(self, codes: Codes) -> Array:
+        """Guarded probabilities of all classes for every twin of every person, (n, m, classes)."""
+        result = np.empty((len(codes), self.m, len(self.schema.classes)), np.float32)
+        for rows in self._people(len(codes), width=len(self.schema.classes)):
+            own = self._evaluator.class_scores(codes[rows]).astype(np.float64)
+            centre = averaged(own, self.weights, self._valid(codes[rows]))
+            result[rows] = clipped_vectors(own, centre[:, None, :], self.tau)
+        return result
+
+    def fits(self, evaluator: Evaluator) -> bool:
+        """Whether an evaluator means the same twins, so that all of them can be asked about at once."""
+        mine, theirs = self._evaluator.twins, evaluator.twins
+        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
+        return same and self.encoding.same_as(evaluator.encoding)
+
+    def _average(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """The average over the twins of each person, lifted; by the engine's kernels where there are any."""
+        pieces = []
+        for rows in self._people(len(codes), width=len(self.schema.classes) if self._whole else 1):
+            ask = self._evaluator.class_scores if self._whole else self._evaluator.scores
+            pieces.append(averaged(ask(codes[rows]), self.weights, self._valid(codes[rows])))
+        found = np.concatenate(pieces) if pieces else np.empty(0)
+        return found if self._whole else self._lifted(found)
+
+    def _lifted(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        # `shift` is 0 while it is being fitted, so that fitting sees the plain average.
+        return moved(scores, getattr(self, "shift", 0.0), regression=self.schema.regression)
+
+    def _people(self, n: int, *, width: int = 1) -> list[slice]:
+        step = max(1, _SCORES // (self.m * width))
+        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def _pieces(self, rows: Inputs) -> list[Inputs]:
+        step = max(1, _ROWS // self.m)
+        return [rows[start : start + step] for start in range(0, len(rows), step)]
+
+    def _valid(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
+        return self._evaluator.valid_twins(codes) if self.by_rules else None
+
+    def _checked(self, inputs: npt.ArrayLike) -> Inputs:
+        rows = np.asarray(inputs, dtype=self.encoding.dtype)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"the guard takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        return rows
+
+    def _twins_of(self, rows: Inputs) -> Inputs:
+        """All twins of encoded rows, (n · m, inputs): only protected inputs differ."""
+        twins = np.repeat(rows[:, None, :], self.m, axis=1)
+        twins[:, :, self.protected_inputs] = self.twin_inputs
+        return twins.reshape(-1, rows.shape[1])
+
+    def _centre(self, rows: Inputs) -> npt.NDArray[np.float64]:
+        """The average over the twins of encoded rows, lifted."""
+        twins = self._twins_of(rows)
+        ask = self.model.class_scores if self._whole else self.model.scores  # type: ignore[attr-defined]
+        found = np.asarray(ask(twins), np.float64)
+        found = found.reshape(len(rows), self.m, *found.shape[1:])
+        if not np.isfinite(found).all():
+            raise ModelError("the model gave a score that is not finite for a twin of somebody; check its inputs.")
+        if not self.schema.regression:
+            found = np.clip(found, 0, 1)
+        centre = averaged(found, self.weights, self._valid_inputs(rows))
+        return centre if self._whole else self._lifted(centre)
+
+    def _scores(self, rows: Inputs) -> Array:
+        own = np.asarray(self.model.scores(rows), np.float64)
+        if not self.schema.regression:
+            own = np.clip(own, 0, 1)
+        return clipped(self._lifted(own), self._centre(rows), self.tau).astype(np.float32)
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The guarded probability of every class of each encoded row, (n, classes)."""
+        if self.schema.regression:
+            raise ModelError("a guarded regression has no classes; use its scores.")
+        rows = self._checked(inputs)
+        if not self._whole:
+            return self._both(self.scores(rows))
+        pieces = [
+            clipped_vectors(
+                np.asarray(self.model.class_scores(piece), np.float64),  # type: ignore[attr-defined]
+                self._centre(piece),
+                self.tau,
+            )
+            for piece in self._pieces(rows)
+        ]
+        found = np.concatenate(pieces) if pieces else np.empty((0, len(self.schema.classes)))
+        return found.astype(np.float32)
+
+    def _both(self, scores: Array) -> Array:
+        """Two classes: the favourable one's probability, and what it leaves to the other."""
+        both = np.column_stack([1 - scores, scores])
+        return both if self.schema.favourable_index == 1 else both[:, ::-1]
+
+    def _valid_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_] | None:
+        """Which twins of encoded rows can exist: what the rules look at is read back from the inputs."""
+        if not self.by_rules or self._rule_columns is None:
+            return None
+        codes = np.tile([attribute.first for attribute in self.schema.attributes], (len(rows), 1)).astype(np.float64)
+        for column in self._rule_columns:
+            codes[:, column] = _decoded(self.encoding, self.schema, column, rows)
+        return self._evaluator.valid_twins(codes)
+
+    def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The decided class of each encoded row."""
+        if self.schema.regression:
+            raise ModelError("a regression decides no class; use its scores.")
+        if self._whole:
+            return self.schema.rule.most_likely(self.class_scores(inputs))
+        return self.schema.rule.decide(self.scores(inputs))
+
+
+def check_guarantee(guarantee: int) -> int:
+    """Refuse a number of classes that nobody can have."""
+    whole = isinstance(guarantee, int | np.integer) and not isinstance(guarantee, bool)
+    if not whole or guarantee < 1:
+        raise OptionError(f"the guarantee is {guarantee!r}; give the most classes that anybody may have, 1 or more.")
+    return int(guarantee)
+
+
+def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:
+    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947)."""
+    m = evaluator.m
+    counts = np.bincount(evaluator.twins.index_of(rows), minlength=m).astype(np.float64)
+    return (counts + 1 / m) / (len(rows) + 1)
+
+
+def _decoded_columns(evaluator: Evaluator) -> tuple[int, ...] | None:
+    """The attributes that rules about twins look at and that are not protected; None if one of them is no input.
+
+    Real people who break a rule are exceptions that need the whole person, so then all attributes are read back.
+    """
+    validity, schema, encoding = evaluator.validity, evaluator.schema, evaluator.encoding
+    if not validity.about_twins:
+        return ()
+    protected = set(schema.protected_columns)
+    looked_at = {c for rule in schema.rules if protected.intersection(rule.columns) for c in rule.columns} - protected
+    if validity.has_exceptions:
+        looked_at = set(schema.free_columns)
+    if any(isinstance(encoding.parts[column], Unseen) for column in looked_at):
+        return None
+    return tuple(sorted(looked_at))
+
+
+def _decoded(encoding: Encoding, schema: Schema, column: int, rows: Inputs) -> Codes:
+    """One attribute's codes, read back from encoded rows."""
+    part = encoding.parts[column]
+    attribute = schema.attributes[column]
+    if isinstance(part, Numeric):
+        codes = rows[:, part.column].astype(np.float64) / (part.scale or 1.0) + part.shift
+    else:
+        assert isinstance(part, Lookup)  # noqa: S101 - what the model never gets was sorted out
+        apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
+        codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
+    return np.rint(codes) if attribute.discrete else codes

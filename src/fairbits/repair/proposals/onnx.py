@@ -1,0 +1,131 @@
+"""A guarded native network as one ONNX graph: the twins are made inside, so that any runtime keeps the bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.errors import ModelError
+from fairbits.models import Network
+from fairbits.models.onnx import FAVOURABLE_KEY
+from fairbits.models.onnx_graph import import_onnx
+from fairbits.models.onnx_writing import activation_node
+from fairbits.repair.proposals.arrays import GuardArrays
+
+_HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}
+
+
+def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
+    """The graph: inputs (people, width) to what the network itself puts out, guarded.
+
+    Averages and clips are done in double precision, as in :class:`~fairbits.Guard`.
+    """
+    onnx = import_onnx()
+    from fairbits._version import __version__
+
+    graph = _Graph(onnx, arrays)
+    centre = graph.averaged()
+    output = centre if arrays.tau == 0 else graph.clipped(graph.own(), centre)
+    output = graph.node("Cast", [output], to=onnx.TensorProto.FLOAT)
+    graph.nodes.append(onnx.helper.make_node("Identity", [output], ["output"]))
+    tensor, helper = onnx.TensorProto.FLOAT, onnx.helper
+    made = helper.make_graph(
+        graph.nodes,
+        "fairbits-guard",
+        [helper.make_tensor_value_info("inputs", tensor, ["people", arrays.network.inputs])],
+        [helper.make_tensor_value_info("output", tensor, ["people", arrays.network.widths[-1]])],
+        graph.constants,
+    )
+    model = helper.make_model(
+        made, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
+    )
+    model.ir_version = 9
+    helper.set_model_props(model, {FAVOURABLE_KEY: str(arrays.network.favourable), "fairbits.proof": arrays.proof})
+    onnx.checker.check_model(model)
+    Path(path).write_bytes(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants, as they are added."""
+
+    def __init__(self, onnx: Any, arrays: GuardArrays):
+        self._onnx, self.arrays = onnx, arrays
+        self.network: Network = arrays.network
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(self._onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+        name = f"c{len(self.constants)}"
+        array = np.ascontiguousarray(value, dtype=dtype)
+        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def own(self) -> str:
+        """The person's own output, in double precision, moved as the average is."""
+        before = self.node("MatMul", ["inputs", self.constant(self.network.weights[0])])
+        return self._moved(self._rest(self.node("Add", [before, self.constant(self.network.biases[0])])))
+
+    def averaged(self) -> str:
+        """The average over the twins: what they share is computed once, what they add is a table."""
+        shared = self.node("MatMul", ["inputs", self.constant(self.arrays.shared_weights)])
+        shared = self.node("Unsqueeze", [shared, self.constant([1], np.int64)])
+        found = self._rest(self.node("Add", [shared, self.constant(self.arrays.twin_terms[None])]))
+        weighted = self.node("Mul", [found, self.constant(self.arrays.weights[None, :, None], np.float64)])
+        return self._moved(self.node("ReduceSum", [weighted, self.constant([1], np.int64)], keepdims=0))
+
+    def clipped(self, own: str, centre: str) -> str:
+        """``centre + min(1, room / max|own − centre|) · (own − centre)``."""
+        apart = self.node("Sub", [own, centre])
+        far = self.node("ReduceMax", [self.node("Abs", [apart]), self.constant([-1], np.int64)], keepdims=1)
+        size = self.node("Abs", [centre])
+        if self.network.widths[-1] > 1:
+            size = self.node("ReduceMax", [size, self.constant([-1], np.int64)], keepdims=1)
+        size = self.node("Max", [size, self.constant(1.0, np.float64)])
+        hair = self.node("Mul", [size, self.constant(self.arrays.hair, np.float64)])
+        room = self.node("Sub", [self.constant(self.arrays.tau, np.float64), hair])
+        room = self.node("Max", [room, self.constant(0.0, np.float64)])
+        far = self.node("Max", [far, self.constant(np.finfo(np.float64).tiny, np.float64)])
+        factor = self.node("Min", [self.node("Div", [room, far]), self.constant(1.0, np.float64)])
+        return self.node("Add", [centre, self.node("Mul", [factor, apart])])
+
+    def _rest(self, before: str) -> str:
+        """From the sums of the first layer to the output after the head, in double precision."""
+        network, current = self.network, before
+        for i in range(1, len(network.weights)):
+            node = activation_node(self._onnx.helper, network.activations_after[i - 1], current, f"v{len(self.nodes)}")
+            current = f"v{len(self.nodes)}"
+            self.nodes.append(node)
+            current = self.node("MatMul", [current, self.constant(network.weights[i])])
+            current = self.node("Add", [current, self.constant(network.biases[i])])
+        head = {"axis": -1} if network.head == "softmax" else {}
+        return self.node("Cast", [self.node(_HEADS[network.head], [current], **head)], to=self._onnx.TensorProto.DOUBLE)
+
+    def _moved(self, output: str) -> str:
+        """The favourable class's log-odds moved by the shift (a regression: its values)."""
+        shift, network = self.arrays.shift, self.network
+        if shift == 0:
+            return output
+        if network.head == "linear":
+            return self.node("Add", [output, self.constant(shift, np.float64)])
+        if network.classes != 2:
+            raise ModelError(f"a shift is for two classes, and this network has {network.classes}.")
+        # In an odds form without logarithms: p ← p·e^b / (1 − p + p·e^b), and so for every output of the head.
+        tiny = 1e-9
+        inside = self.node("Clip", [output, self.constant(tiny, np.float64), self.constant(1 - tiny, np.float64)])
+        signs = np.array([1.0 if network.favourable == c else -1.0 for c in range(2)])
+        steps = signs if network.head == "softmax" else signs[1:]
+        odds = self.node(
+            "Mul",
+            [
+                self.node("Div", [inside, self.node("Sub", [self.constant(1.0, np.float64), inside])]),
+                self.constant(np.exp(shift * steps)[None], np.float64),
+            ],
+        )
+        return self.node("Div", [odds, self.node("Add", [odds, self.constant(1.0, np.float64)])])

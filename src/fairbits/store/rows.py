@@ -1,0 +1,55 @@
+"""The protected values of the table's rows, beside the cases: so that cases can be asked by the row they came from."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from fairbits.domain import Schema
+from fairbits.domain.attribute import Codes
+from fairbits.store.files import write_whole
+from fairbits.store.records import FIGURES, WORDS
+
+ROWS = "rows.parquet"
+
+
+def row_names(schema: Schema) -> dict[str, str]:
+    """By protected attribute, the name that a filter knows it by: its own, unless a figure or an attribute has it."""
+    taken = {name.casefold() for name in (*FIGURES, *WORDS)}
+    taken |= {schema.attributes[i].name.casefold() for i in schema.free_columns}
+    names = {}
+    for name in schema.protected:
+        shown = name
+        while shown.casefold() in taken:
+            shown = f"row_{shown}"
+        taken.add(shown.casefold())
+        names[name] = shown
+    return names
+
+
+def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
+    """Keep the protected values of all rows, by their position in the table, as people read them."""
+    columns: dict[str, pa.Array] = {"seed_row": pa.array(np.arange(len(people), dtype=np.int32))}
+    for name, shown in row_names(schema).items():
+        attribute, codes = schema[name], people[:, schema.column(name)]
+        if attribute.labels:
+            found, place = np.unique(codes, return_inverse=True)
+            labels = pa.array([attribute.read(code) for code in found], pa.string())
+            columns[shown] = labels.take(pa.array(place))
+        else:
+            columns[shown] = pa.array(codes, mask=None if attribute.gap is None else codes == attribute.gap)
+    stream = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns), stream)
+    write_whole(folder / ROWS, stream.getvalue())
+
+
+def read_rows(folder: Path) -> pa.Table | None:
+    """What ``write_rows`` kept; None in a run without it."""
+    file = folder / ROWS
+    if not file.is_file():
+        return None
+    return pa.parquet.read_table(io.BytesIO(file.read_bytes()))

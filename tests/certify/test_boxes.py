@@ -1,0 +1,179 @@
+"""Branch and bound: every statement about small random networks is checked by asking everybody."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from scipy import special
+
+from fairbits.certify.boxes import Question, prove
+from fairbits.certify.classes import class_bounds
+from fairbits.domain import Attribute, Encoding, Schema, Twins
+from fairbits.engine import box_network
+from fairbits.engine.box_bounds import FLIPPING, STEADY
+from fairbits.errors import CapabilityError
+from fairbits.measure.partition import constrained
+from fairbits.models import Network
+
+
+def _schema():
+    return Schema(
+        (
+            Attribute(name="age", kind="integer", low=18, high=25),
+            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+            Attribute(name="job", kind="category", labels=("a", "b", "c", "d")),
+            Attribute(name="hours", kind="integer", low=0, high=11),
+            Attribute(name="race", kind="category", labels=("x", "y", "z"), protected=True),
+            Attribute(name="score", kind="integer", low=-2, high=4),
+        ),
+        target="ok",
+        classes=("no", "yes"),
+    )
+
+
+def _network(rng, inputs, hidden, head="sigmoid", favourable=1):
+    widths = [inputs, *hidden, 2 if head == "softmax" else 1]
+    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in pairwise(widths)]
+    weights[0][0] /= 8
+    biases = [rng.normal(0, 0.5, b) for b in widths[1:]]
+    return Network.build(weights, biases, head=head, favourable=favourable)
+
+
+def _everybody(schema, encoding, twins, network):
+    free = [schema.attributes[i].values() for i in schema.free_columns]
+    people = np.zeros((int(np.prod([len(v) for v in free])), len(schema)))
+    people[:, list(schema.free_columns)] = np.array(list(product(*free)))
+    flat = twins.expand(people).reshape(-1, len(schema))
+    parts = np.zeros((len(flat), encoding.width))
+    for i, part in enumerate(encoding.parts):
+        parts[:, part.columns] = part.encode(flat[:, i])
+    value = parts
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        value = value @ w.astype(np.float64) + b.astype(np.float64)
+        value = np.maximum(value, 0) if i + 1 < len(network.weights) else value
+    if network.head == "softmax":
+        margin = value[:, network.favourable] - value[:, 1 - network.favourable]
+    else:
+        margin = value[:, 0] if network.favourable == 1 or network.head == "linear" else -value[:, 0]
+    return people, margin.reshape(len(people), twins.m)
+
+
+def _inside(boxes, network, people):
+    """Which people lie in which kept boxes' union, by status."""
+    found = {STEADY: np.zeros(len(people), int), FLIPPING: np.zeros(len(people), int)}
+    steps = np.stack(
+        [
+            np.searchsorted(v, people[:, c])
+            for c, v in zip(network.columns[: network.numeric], network.values, strict=False)
+        ],
+        axis=1,
+    )
+    for statuses, firsts, lasts, masks in boxes:
+        for status, first, last, mask in zip(statuses, firsts, lasts, masks, strict=True):
+            mine = ((steps >= first) & (steps <= last)).all(axis=1)
+            for place, bits in enumerate(mask):
+                where = network.numeric + place
+                allowed = [v for b, v in enumerate(network.values[where]) if int(bits) >> b & 1]
+                mine &= np.isin(people[:, network.columns[where]], allowed)
+            found[int(status)] += mine
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("hidden", "head", "coded"), [((6,), "sigmoid", True), ((8, 5), "softmax", False), ((), "sigmoid", False)]
+)
+def test_flips_are_what_brute_force_finds(seed, hidden, head, coded):
+    rng = np.random.default_rng(seed)
+    schema = _schema()
+    twins = Twins(schema)
+    encoding = Encoding.identity(schema) if coded else Encoding.one_hot(schema)
+    network = _network(rng, encoding.width, hidden, head, favourable=seed % 2)
+    boxes = box_network(network, schema, encoding, twins)
+    people, margin = _everybody(schema, encoding, twins, network)
+    distinct = np.unique(margin.round(9))
+    place = int(0.4 * len(distinct))
+    cut = float(distinct[place : place + 2].mean())  # between two people, on nobody
+    flips = (margin >= cut).any(axis=1) & (margin < cut).any(axis=1)
+    assert boxes.people == len(people)
+    for limit in (1, 40, None):
+        found = prove(boxes, Question(cut=cut), seconds=60, threads=1, max_boxes=limit, keep=True)
+        assert found.certified + found.falsified + found.open == len(people)
+        assert found.certified <= (~flips).sum()
+        assert found.falsified <= flips.sum()
+        inside = _inside(found.kept, boxes, people)
+        assert not flips[inside[STEADY] > 0].any()
+        assert flips[inside[FLIPPING] > 0].all()
+        assert (inside[STEADY] + inside[FLIPPING]).max() <= 1
+    assert found.open == 0
+    assert found.falsified == flips.sum()
+
+
+@pytest.mark.parametrize("head", ["sigmoid", "linear"])
+def test_at_most_k_classes_is_what_brute_force_finds(head):
+    rng = np.random.default_rng(5)
+    schema = _schema()
+    twins, encoding = Twins(schema), Encoding.one_hot(schema)
+    network = _network(rng, encoding.width, (7, 4), head)
+    boxes = box_network(network, schema, encoding, twins)
+    people, margin = _everybody(schema, encoding, twins, network)
+    scores = special.expit(margin) if head == "sigmoid" else margin
+    k = constrained(scores, 0.1).max(axis=1) + 1
+    for limit in range(1, int(k.max()) + 1):
+        question = Question(k=limit, epsilon=0.1, regression=head == "linear")
+        found = prove(boxes, question, seconds=60, threads=1, max_boxes=6000, keep=True)
+        inside = _inside(found.kept, boxes, people)
+        assert (k[inside[STEADY] > 0] <= limit).all()
+        assert (k[inside[FLIPPING] > 0] > limit).all()
+        assert found.certified + found.falsified + found.open == len(people)
+        assert found.open <= 0.01 * len(people)
+        early = prove(boxes, question, seconds=60, threads=1, max_boxes=100)
+        assert early.certified <= (k <= limit).sum()
+        assert early.falsified <= (k > limit).sum()
+
+
+def test_people_beyond_64_bits_are_counted_exactly():
+    attributes = [Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)]
+    attributes += [Attribute(name=f"a{i}", kind="integer", low=0, high=999) for i in range(24)]
+    schema = Schema(tuple(attributes), target="ok", classes=("no", "yes"))
+    weights = np.zeros((25, 2))
+    weights[0], weights[1] = [0.5, 0.0], [0.001, -0.001]
+    network = Network.build([weights, np.array([[1.0], [-1.0]])], [np.zeros(2), np.array([-0.75])])
+    boxes = box_network(network, schema, Encoding.identity(schema), Twins(schema))
+    assert boxes.people == 1000**24
+    found = prove(boxes, Question(), seconds=30, threads=1)
+    # 0.5 sex + 0.001 a0 >= 0.75 flips for a0 in 250..749; the people on the cut itself are open or counted.
+    share = 1000**23
+    assert 499 * share <= found.falsified <= 500 * share
+    assert 499 * share <= found.certified <= 500 * share
+
+
+def test_intervals_of_scores_bound_classes():
+    rng = np.random.default_rng(0)
+    scores = rng.random((400, 7))
+    lows, highs = scores - rng.random((400, 7)) * 0.05, scores + rng.random((400, 7)) * 0.05
+    fewest, most = class_bounds(lows, highs, 0.1)
+    k = constrained(scores, 0.1).max(axis=1) + 1
+    assert (fewest <= k).all()
+    assert (k <= most).all()
+    exact = class_bounds(scores, scores, 0.1)
+    np.testing.assert_array_equal(exact[1], k)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"activation": "tanh"}, "tanh"), ({"outputs": 3}, "3")],
+)
+def test_networks_without_boxes_are_refused_in_a_sentence(change, words):
+    schema = _schema()
+    encoding = Encoding.one_hot(schema)
+    outputs = change.get("outputs", 1)
+    network = Network.build(
+        [np.ones((encoding.width, 3)), np.ones((3, outputs))],
+        [np.zeros(3), np.zeros(outputs)],
+        activation=change.get("activation", "relu"),
+    )
+    with pytest.raises(CapabilityError, match=words):
+        box_network(network, schema, encoding, Twins(schema))

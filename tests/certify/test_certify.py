@@ -1,0 +1,183 @@
+"""The ladder: what is said about small models is what asking everybody finds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairbits.certify import CertifyOptions, Statement, certify_subject
+from fairbits.certify import exact as exact_module
+from fairbits.certify.cells import prove_cells
+from fairbits.certify.exact import ask, everybody, within
+from fairbits.data import make_subject
+from fairbits.domain import Attribute, Schema, Table
+from fairbits.engine.tree_boxes import tree_boxes
+from fairbits.errors import OptionError
+from fairbits.measure import evaluator_of
+from fairbits.models import ModelOptions, Network, read_model
+
+
+def _schema(**changes):
+    attributes = (
+        Attribute(name="age", kind="integer", low=18, high=30),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        Attribute(name="job", kind="category", labels=("a", "b", "c")),
+        Attribute(name="hours", kind="integer", low=0, high=20, step=5),
+        Attribute(name="race", kind="category", labels=("x", "y", "z"), protected=True),
+    )
+    return replace(Schema(attributes, target="ok", classes=("no", "yes")), **changes)
+
+
+def _table(schema, rng, n=60):
+    codes = np.stack([rng.choice(a.values(), n) for a in schema.attributes], axis=1)
+    return Table(codes, rng.integers(0, 2, n).astype(float))
+
+
+def _network(rng, schema, activation="relu"):
+    weights = [rng.normal(0, 0.3, (5, 6)), rng.normal(0, 0.6, (6, 4)), rng.normal(0, 0.8, (4, 1))]
+    biases = [rng.normal(0, 1, 6), rng.normal(0, 1, 4), np.zeros(1)]
+    return Network.build(weights, biases, activation=activation)
+
+
+def _subject(rng, *, activation="relu", **changes):
+    schema = _schema(**changes)
+    return make_subject("small", _network(rng, schema, activation), schema, _table(schema, rng))
+
+
+def _truth(subject, *, rules=True):
+    schema = subject.schema if rules else replace(subject.schema, rules=())
+    evaluator = evaluator_of(replace(subject, schema=schema), threads=1)
+    return ask(evaluator, everybody(schema))
+
+
+def test_a_small_domain_is_asked_whole():
+    subject = _subject(np.random.default_rng(0))
+    found = certify_subject(subject, CertifyOptions(seconds=20, threads=1))
+    truth = _truth(subject)
+    assert [(one.kind, one.property) for one in found.statements] == [("exact", "flips"), ("exact", "k")]
+    flips, k = found.statements
+    assert flips.people == truth.people == 13 * 3 * 21
+    assert (flips.falsified, flips.open) == (truth.flips, 0)
+    assert flips.bound == truth.flips / truth.people
+    assert k.bound == k.largest == truth.largest
+    assert json.loads(json.dumps(flips.document()))["certified"] == truth.people - truth.flips
+
+
+def test_rules_leave_people_out_of_an_exact_answer():
+    subject = _subject(np.random.default_rng(0), rules=('age < 20 -> job != "c"',))
+    flips = certify_subject(subject, CertifyOptions(seconds=20, threads=1)).statements[0]
+    # Rows that break a rule are real people all the same.
+    assert 13 * 3 * 21 - 2 * 21 <= flips.people < 13 * 3 * 21
+
+
+@pytest.mark.parametrize("changes", [0, 1, 2])
+def test_people_around_rows_are_listed_once_each(changes):
+    subject = _subject(np.random.default_rng(1))
+    schema, rows = subject.schema, subject.table.codes
+    free = list(schema.free_columns)
+    everyone = np.concatenate(list(everybody(schema)))[:, free]
+    distance = (everyone[:, None] != rows[None][:, :, free]).sum(axis=2).min(axis=1)
+    listed = np.concatenate(list(within(schema, rows, changes)))[:, free]
+    assert len(np.unique(listed, axis=0)) == len(listed) == (distance <= changes).sum()
+
+
+def test_a_large_domain_gets_bounds_that_hold(monkeypatch):
+    subject = _subject(np.random.default_rng(2))
+    truth = _truth(subject)
+    monkeypatch.setattr(exact_module, "people_per_second", lambda *_: 1.0)  # as if everybody took an hour
+    found = certify_subject(subject, CertifyOptions(seconds=5, threads=1, k=3))
+    kinds = {(one.kind, one.property) for one in found.statements}
+    assert {("proved", "flips"), ("proved", "k"), ("statistical", "flips"), ("statistical", "k")} <= kinds
+    for one in found.statements:
+        assert one.certified + one.falsified + one.open == one.people
+        if one.kind == "proved":
+            bad = truth.flips if one.property == "flips" else truth.above(3)
+            assert one.falsified <= bad <= one.people - one.certified
+    drawn = next(one for one in found.statements if one.kind == "statistical" and one.property == "flips")
+    assert drawn.confidence == 0.99
+    assert drawn.bound >= drawn.falsified / drawn.people
+
+
+def test_what_cannot_be_proved_is_said_and_the_sample_stays(monkeypatch):
+    subject = _subject(np.random.default_rng(3), activation="tanh")
+    monkeypatch.setattr(exact_module, "people_per_second", lambda *_: 1.0)
+    found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
+    assert any("tanh" in note for note in found.notes)
+    assert {one.kind for one in found.statements} == {"statistical"}
+
+
+def test_a_blind_model_is_proved_by_its_structure():
+    rng = np.random.default_rng(4)
+    schema = _schema()
+    network = _network(rng, schema)
+    weights = [w.copy() for w in network.weights]
+    weights[0][[1, 4]] = 0
+    subject = make_subject("blind", Network.build(weights, network.biases), schema, _table(schema, rng))
+    found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
+    assert [(one.kind, one.property, one.open, one.falsified) for one in found.statements] == [
+        ("proved", "flips", 0, 0),
+        ("proved", "k", 0, 0),
+    ]
+    assert found.statements[1].bound == 1
+
+
+def test_a_model_that_varies_proves_nothing():
+    rng = np.random.default_rng(5)
+    schema = _schema()
+    noise = np.random.default_rng(0)
+    loaded = read_model(lambda rows: noise.random(len(rows)), schema, ModelOptions())
+    subject = make_subject("noise", loaded, schema, _table(schema, rng))
+    found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1))
+    assert any("differently" in note for note in found.notes)
+    assert {one.kind for one in found.statements} == {"statistical"}
+
+
+def test_somebody_ends_it_early(monkeypatch):
+    subject = _subject(np.random.default_rng(6))
+    monkeypatch.setattr(exact_module, "people_per_second", lambda *_: 1.0)
+    asked = iter(range(10**9))
+    found = certify_subject(subject, CertifyOptions(seconds=60, threads=1), stop=lambda: next(asked) > 12)
+    assert found.stopped
+    assert all(one.certified + one.falsified + one.open == one.people for one in found.statements)
+
+
+@pytest.mark.parametrize("change", [{"seconds": 0.0}, {"changes": -1}, {"k": 0}])
+def test_options_that_make_no_sense(change):
+    with pytest.raises(OptionError):
+        CertifyOptions(**change)
+
+
+def test_counts_must_add_up():
+    with pytest.raises(ValueError, match="not 10"):
+        Statement("exact", "flips", "all", 10, 5, 4, 0, 0.5, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_trees_are_what_brute_force_finds(seed):
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(seed)
+    schema = _schema()
+    rows = np.stack([rng.choice(a.domain_values(), 500) for a in schema.attributes], axis=1)
+    target = ((rows[:, 0] - 22) * 0.3 + rows[:, 1] - rows[:, 4] * 0.7 + 0.1 * rows[:, 3] + rng.normal(0, 1, 500)) > 0
+    make = ensemble.GradientBoostingClassifier if seed else ensemble.RandomForestClassifier
+    model = make(n_estimators=12, max_depth=4, random_state=seed).fit(rows, target.astype(int))
+    loaded = read_model(model, schema, ModelOptions())
+    subject = make_subject("trees", loaded, schema, Table(rows, target.astype(float)))
+    evaluator = evaluator_of(subject, threads=1)
+    boxes = tree_boxes(subject.model, schema, subject.encoding, evaluator.twins)
+    truth = _truth(subject)
+    assert boxes.people == truth.people
+    done = prove_cells(boxes, evaluator, seconds=60)
+    assert (done.certified, done.falsified, done.open) == (truth.people - truth.flips, truth.flips, 0)
+    early = prove_cells(boxes, evaluator, seconds=60, max_boxes=30)
+    assert early.falsified <= truth.flips <= truth.people - early.certified
+    largest = prove_cells(boxes, evaluator, about="largest", seconds=60)
+    assert largest.k_low == largest.k_high == truth.largest
+    bounded = prove_cells(boxes, evaluator, about="largest", seconds=60, max_boxes=10)
+    assert bounded.k_low <= truth.largest <= bounded.k_high
+    for k in (1, 2):
+        above = prove_cells(boxes, evaluator, about="k", k=k, seconds=60)
+        assert (above.falsified, above.open) == (truth.above(k), 0)

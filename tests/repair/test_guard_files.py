@@ -1,0 +1,135 @@
+"""A guarded model in files that need no fairbits: opened by a bare interpreter, and compared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairbits import Guard, Network, Subject
+from fairbits.data import make_subject
+from fairbits.domain import Decoder
+from fairbits.errors import CapabilityError
+from fairbits.repair.guard_files import export_guard, favourable_of
+from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.module import module_text
+from fairbits.repair.proposals.onnx import write_guard_onnx
+from fairbits.repair.proposals.torch import write_guard_pt2
+from tests.conftest import random_network
+from tests.repair.conftest import SCHEMA, people, wired
+
+#: Refuses to import fairbits, opens the file, and scores the rows.
+_BARE = """
+import sys, numpy as np
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "fairbits":
+            raise ImportError("not here")
+sys.meta_path.insert(0, Refuse())
+model, rows, out = sys.argv[1:]
+inputs = np.load(rows)
+if model.endswith(".onnx"):
+    import onnxruntime
+    found = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"inputs": inputs})[0]
+else:
+    import torch
+    found = torch.export.load(model).module()(torch.from_numpy(inputs)).detach().numpy()
+np.save(out, found)
+"""
+
+
+def _bare(model: Path, inputs: np.ndarray, folder: Path) -> np.ndarray:
+    np.save(folder / "rows.npy", inputs)
+    files = [str(folder / name) for name in (model.name, "rows.npy", "out.npy")]
+    subprocess.run([sys.executable, "-I", "-c", _BARE, *files], check=True, timeout=120)
+    return np.load(folder / "out.npy")
+
+
+def _guard(network: Network, guarantee: int, **changes: object) -> tuple[Guard, Subject]:
+    schema = replace(SCHEMA, **changes)  # type: ignore[arg-type]
+    subject = make_subject("files", network, schema, people())
+    guard = Guard.of(subject, guarantee=guarantee, threads=1)
+    guard.shift = 0.4 if len(schema.classes) == 2 else guard.shift
+    return guard, subject
+
+
+@pytest.mark.parametrize(
+    ("head", "widths", "activation"), [("softmax", [3, 6, 4, 2], "relu"), ("sigmoid", [3, 5, 1], "tanh")]
+)
+def test_onnx_without_fairbits(
+    head: str, widths: list[int], activation: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    drawn = random_network(rng, widths)
+    network = Network.build(drawn.weights, drawn.biases, activation=activation, head=head)  # type: ignore[arg-type]
+    for guarantee in (1, 2):
+        guard, subject = _guard(network, guarantee)
+        path = tmp_path / f"guard-{guarantee}.onnx"
+        write_guard_onnx(GuardArrays.of(guard), path)
+        inputs = np.asarray(subject.encoding.encode(people().codes), np.float32)
+        found = _bare(path, inputs, tmp_path)
+        np.testing.assert_allclose(favourable_of(found, guard.model), guard.scores(inputs), atol=2e-6)  # type: ignore[arg-type]
+
+
+def test_pytorch_without_fairbits(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    guard, subject = _guard(wired(), 2)
+    path = tmp_path / "guard.pt2"
+    write_guard_pt2(GuardArrays.of(guard), path)
+    inputs = np.asarray(subject.encoding.encode(people().codes), np.float32)
+    found = _bare(path, inputs, tmp_path)
+    np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras about PyTorch
+def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    keras = pytest.importorskip("keras")
+    from fairbits.repair.proposals.keras import write_guard_keras
+
+    for guarantee in (1, 2):
+        guard, subject = _guard(wired(), guarantee)
+        path = tmp_path / "guard.keras"
+        write_guard_keras(GuardArrays.of(guard), path)
+        inputs = np.asarray(subject.encoding.encode(people().codes), np.float32)
+        found = np.asarray(keras.models.load_model(path).predict(inputs, verbose=0))  # safe mode: no code in the file
+        np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=5e-6)
+
+
+def test_a_python_file_around_any_model(tmp_path: Path) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    table = people()
+    frame = Decoder(SCHEMA).frame(table.codes)
+    frame["sex"] = frame["sex"].map({"a": 0, "b": 1, "c": 2})
+    noisy = np.where(table.codes[:, 0] + 2 * table.codes[:, 1] > 6, "yes", "no")
+    forest = ensemble.RandomForestClassifier(8, random_state=0).fit(table.codes, noisy)
+    subject = make_subject("forest", Guard(forest, table, SCHEMA, threads=1).model, SCHEMA, table)
+    guard = Guard.of(subject, guarantee=2, threads=1)
+    space: dict[str, object] = {}
+    exec(module_text(guard), space)  # noqa: S102 - what is tested
+
+    class Forest:
+        """Trained on codes, asked about a frame of labels."""
+
+        def predict_proba(self, rows):  # type: ignore[no-untyped-def]
+            codes = rows.assign(sex=rows["sex"].map({"a": 0, "b": 1, "c": 2}))
+            return forest.predict_proba(codes.to_numpy(float))
+
+    guarded = space["Guarded"](Forest())  # type: ignore[operator]
+    shown = Decoder(SCHEMA).frame(table.codes)
+    np.testing.assert_allclose(guarded.scores(shown), guard.people_scores(table.codes), atol=1e-6)
+    assert set(guarded.predict(shown)) <= {"yes", "no"}
+    np.testing.assert_allclose(guarded.predict_proba(shown).sum(axis=1), 1)
+
+
+def test_what_a_graph_cannot_hold(tmp_path: Path) -> None:
+    guard, subject = _guard(wired(), 1, rules=('skill >= 5 -> sex != "c"',))
+    with pytest.raises(CapabilityError, match="rules leave some people fewer twins"):
+        GuardArrays.of(guard)
+    written = export_guard(guard, subject, tmp_path, people().codes)
+    assert written.files == ()
+    assert sum("rules leave some people fewer twins" in line for line in written.warnings) == 2
