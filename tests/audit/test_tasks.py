@@ -82,7 +82,9 @@ def test_every_stage(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert mended["blind"].held_out.k_max == 1
     assert mended.attack_after is not None
     assert (mended.attack_after.id_rate is None) == (name == "regression")
-    assert mended.subject_file is not None
+    # With rules about protected attributes a guard has fewer twins for some: no file without fairbits can tell.
+    told = any("rules leave some people fewer twins" in warning for warning in mended.warnings)
+    assert (mended.subject_file is None) == told
     page = run.report(threads=1).read_text(encoding="utf-8")
     assert "young" in page
     assert ("variance explained on rows" in page) == (name == "regression")

@@ -118,7 +118,7 @@ MISTAKES = {
     "NaN": (
         lambda f: (f / "table.csv").write_text(TABLE + "nan,Tech,1\n"),
         [],
-        "'age' has 1 values that are not finite",
+        "'age' has 1 missing values",
     ),
     "too many twins": (
         lambda f: change(f, "high = 9", "high = 999999"),

@@ -195,14 +195,18 @@ def _neuron(one: NeuronEffect) -> dict[str, Any]:
 
 
 def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]:
-    """The best set of neurons within the accuracy budget, by the half of the evidence that it was planned on."""
+    """The best set of neurons within the accuracy budget, by the half of the evidence that it was planned on.
+
+    The budget is the paper's: accuracy as it was found, without the margin that `fairbits repair` asks for.
+    """
     try:
         found: RepairResult = repair_run(
             run, subject=subject, max_accuracy_loss=MOST_LOSS, retrain=False, threads=threads
         )
     except OptionError as error:  # nobody to repair for, or nothing within the budget
         return {"set": None, "why": str(error)}
-    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.within_budget]
+    least = found.before_plan.accuracy - MOST_LOSS
+    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least]
     best = min(held, key=lambda one: one.plan.k_mean, default=None)
     if best is None:
         return {"set": None, "why": "no set of neurons keeps within the accuracy budget."}

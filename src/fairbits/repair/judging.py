@@ -16,7 +16,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.measure.variance import variance_explained
-from fairbits.models import Model, Network
+from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
 from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.guard import Guard
@@ -89,7 +89,7 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
     if schema.regression:
         return np.asarray(model.scores(inputs))
     raise CapabilityError(
-        f"the target has {len(schema.classes)} classes, and {type(model).__name__!r} gives the score of one, which "
+        f"the target has {len(schema.classes)} classes, and {kind_of(model)!r} gives the score of one, which "
         f"does not say what is decided; a repair needs the probabilities of all of them."
     )
 

@@ -208,6 +208,8 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
         theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
     except RefusesMissing:
+        if type(model).__module__.partition(".")[0] == "catboost":
+            return ""  # its categories are texts, so a missing one has a text that only its owner knows
         raise  # the trees would take it somewhere, but the model does not
     except FairbitsError:
         return ""

@@ -20,7 +20,7 @@ from fairbits.domain.reading import as_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import HasClassScores, ModelOptions, read_model
+from fairbits.models import HasClassScores, ModelOptions, kind_of, read_model
 from fairbits.models.protocols import Array
 from fairbits.repair.proposals.clip import (
     averaged,
@@ -75,7 +75,7 @@ class Guard:
     Examples
     --------
     >>> import fairbits
-    >>> guard = fairbits.Guard.of("compas", guarantee=2, threads=1)
+    >>> guard = fairbits.Guard.of("german", guarantee=2, threads=1)
     >>> guard.k_max
     2
     """
@@ -148,7 +148,7 @@ class Guard:
         self._whole = many and isinstance(self.model, HasClassScores)
         if many and not self._whole:
             raise CapabilityError(
-                f"the target has {len(schema.classes)} classes, and {type(self.model).__name__!r} gives the score of "
+                f"the target has {len(schema.classes)} classes, and {kind_of(self.model)!r} gives the score of "
                 f"one; a guard that decides needs the probabilities of all of them."
             )
         self.inputs = int(self.encoding.width)
