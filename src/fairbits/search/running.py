@@ -19,6 +19,7 @@ import numpy as np
 
 from fairbits.data import Subject
 from fairbits.engine.crew import thread_count
+from fairbits.engine.work_time import work_time
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.measure import Evaluator, evaluator_of, noise_of
 from fairbits.randomness import generator
@@ -112,7 +113,7 @@ class Bench:
     folder: Path
     buckets: int
     batch: int | None
-    clock: Clock = time.perf_counter
+    clock: Clock = work_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def search_subject(
     force: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
-    clock: Clock = time.perf_counter,
+    clock: Clock = work_time,
 ) -> Run:
     """Search, keep everything on disk, and give back the run.
 

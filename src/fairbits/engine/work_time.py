@@ -1,0 +1,15 @@
+"""A clock that stands still while kernels are compiled: a budget is for work, compiling is done once per machine."""
+
+from __future__ import annotations
+
+import time
+
+from numba.core import event
+
+_COMPILING = event.TimingListener()
+event.register("numba:compile", _COMPILING)
+
+
+def work_time() -> float:
+    """Seconds on the clock of this process, without those that were spent compiling so far."""
+    return time.perf_counter() - (_COMPILING.duration if _COMPILING.done else 0.0)
