@@ -186,3 +186,18 @@ def test_saturated_neurons_are_fine():
     plan = random_plan((9, 6, 2), activation=Activation.TANH)
     plan = dataclasses.replace(plan, bias=plan.bias * np.float32(1e38), twins=plan.twins * np.float32(1e38))
     assert np.isfinite(scores(plan, random_codes(plan, 30), threads=1)).all()
+
+
+def test_weights_that_are_not_normal_numbers_are_none() -> None:
+    plan = Plan(
+        bias=np.array([1e-40, 1.0]),
+        twins=np.zeros((2, 2)),
+        widths=np.array([2, 1]),
+        head=Head.LINEAR,
+        activations=np.array([Activation.RELU]),
+        alphas=np.zeros(1),
+        weights=np.array([3e-39, 2.0]),
+        biases=np.zeros(1),
+    )
+    assert plan.bias.tolist() == [0.0, 1.0]
+    assert plan.weights.tolist() == [0.0, 2.0]
