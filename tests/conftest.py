@@ -16,10 +16,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
+
+# The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

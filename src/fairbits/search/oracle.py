@@ -184,11 +184,19 @@ class Oracle:
             raise BudgetSpent
         figures = self._figures(asked)
         mine = None if seeds is None else seeds[:allowed]
+        keys, new = self._new(asked)
+        last = self._last_case(new)
+        full = last is not None and last < len(asked)
+        if last is not None and full:
+            # Whoever comes after the last case that the budget allows was not asked about: no figure may know them.
+            asked, keys, new = asked[: last + 1], keys[: last + 1], new[new <= last]
+            figures = figures.rows(np.arange(last + 1))
+            mine = None if mine is None else mine[: last + 1]
         self._count(figures, mine, origin)
-        full = self._record(asked, figures, mine, origin)
+        self._record(asked, figures, mine, origin, keys, new)
         if self._watch is not None:
             self._watch(self.tally, self.seconds)
-        if full or allowed < len(people):
+        if allowed < len(people) or full:
             raise BudgetSpent
         return figures
 
@@ -267,7 +275,7 @@ class Oracle:
 
     def _allowed(self, wanted: int) -> int:
         budget = self.budget
-        if self._out_of_time:
+        if self._out_of_time or (budget.cases is not None and self.tally.cases >= budget.cases and not self.replaying):
             return 0
         if budget.queries is not None:
             wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
@@ -316,21 +324,38 @@ class Oracle:
             risen = seeds[self._seeds.k_best[seeds] > before]
             self._seeds.reached[risen] = self.seconds
 
-    def _record(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> bool:
-        """Keep whom nobody has kept before; says whether the budget of cases is full."""
+    def _new(self, people: Codes) -> tuple[Keys, Indices]:
+        """The hashes of these people, and who of them is a new case: nobody has kept them before, and they may exist."""
         keys = keys_of(people, self.problem.person)
         new = np.flatnonzero(self._seen.add(keys))
         if self.problem.schema.rules or self.problem.min_plausibility is not None:
             new = new[self.problem.allowed(people[new])]
-        limit = self.budget.cases
-        if limit is not None:
-            new = new[: max(0, limit - self.tally.cases)]
+        return keys, new
+
+    def _last_case(self, new: Indices) -> int | None:
+        """Place in the batch of the last person that a budget of cases allows; None where it allows all of them.
+
+        A resumed search had come as far as ``replay.last``: it comes there again, whatever is allowed now.
+        """
+        if self.budget.cases is None:
+            return None
+        room = max(0, self.budget.cases - self.tally.cases)
+        if len(new) < room:
+            return None
+        last = int(new[room - 1]) if room else 0
+        if self._replay is not None:
+            last = max(last, self._replay.last - self.tally.evaluations - 1)
+        return last
+
+    def _record(
+        self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str, keys: Keys, new: Indices
+    ) -> None:
+        """Keep the new cases among them."""
         if len(new):
             rows = None if seeds is None else self._seeds.rows[seeds[new]]
             self._keep(people[new], figures, new, rows, origin, keys[new])
         else:
             self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
-        return limit is not None and self.tally.cases >= limit and not self.replaying
 
     def _keep(
         self,
