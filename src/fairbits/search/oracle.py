@@ -325,7 +325,7 @@ class Oracle:
             self._seeds.reached[risen] = self.seconds
 
     def _new(self, people: Codes) -> tuple[Keys, Indices]:
-        """The hashes of these people, and who of them is a new case: nobody has kept them before, and they may exist."""
+        """The hashes of these people, and who of them is a new case: not kept before, and able to exist."""
         keys = keys_of(people, self.problem.person)
         new = np.flatnonzero(self._seen.add(keys))
         if self.problem.schema.rules or self.problem.min_plausibility is not None:
