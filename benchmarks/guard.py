@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from fairbits import Guard, load_subject
-from fairbits.data import Subject
 from fairbits.domain import Table
 from fairbits.errors import FairbitsError
 from fairbits.models import Model
-from fairbits.repair.judging import answers_of, balanced
+from fairbits.repair.judgement import answers_of, balanced
 from fairbits.repair.proposals.distil import distilled
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.subject import Subject
 
 SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes", "students", "meps15", "meps16")
 GUARANTEES = (2, 4, 8)

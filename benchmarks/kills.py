@@ -133,12 +133,12 @@ STAGES = {
 
 NURSERY = """
 import json, os, sys
-import fairbits.cli.app, fairbits.audit.auditing, fairbits.debug, fairbits.repair, fairbits.report, fairbits.store
-import fairbits.scale.searching, fairbits.search, pyarrow.parquet, duckdb
+import fairbits.cli.app, fairbits.audit.pipeline, fairbits.debug, fairbits.repair, fairbits.report, fairbits.store
+import fairbits.scale.run, fairbits.search, pyarrow.parquet, duckdb
 from fairbits.cli import main
 from fairbits.data import load_subject
 from fairbits.search import Budget, Settings
-from fairbits.search.running import prepare, problem_of
+from fairbits.search.run import prepare, problem_of
 problem, strategy = problem_of(load_subject(SUBJECT), Settings(budget=Budget(evaluations=100), threads=1))
 prepare(problem, strategy)  # kernels are loaded once, for all
 for line in sys.stdin:

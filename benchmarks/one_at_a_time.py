@@ -11,8 +11,8 @@ import time
 import numpy as np
 from scipy.optimize import basinhopping
 
-from fairbits.data import Subject
 from fairbits.domain import Twins
+from fairbits.subject import Subject
 
 
 class _Done(Exception):

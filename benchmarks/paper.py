@@ -26,9 +26,10 @@ from pathlib import Path
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
-from fairbits.paper import Comparison, Contest, compare
-from fairbits.paper.ablation import ablation
-from fairbits.paper.localising import rq3
+from fairbits.paper import Comparison, Contest
+from fairbits.paper import contest as compare
+from fairbits.paper.feedback import ablation
+from fairbits.paper.localisation import rq3
 from fairbits.paper.research import Plan
 from fairbits.paper.subjects import Roster, datasets, roster
 from fairbits.paper.tables import Results

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fairbits.data import Subject
 from fairbits.domain import Twins
+from fairbits.subject import Subject
 
 LOCAL, GLOBAL, EPSILON = 1000, 10, 0.025
 People = Iterator[tuple[np.ndarray, np.ndarray]]

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairbits.audit.repairing import repair
+from fairbits.audit.attack import repair
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
 from fairbits.repair import Repair, RepairResult

@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.plain_forms import PLAIN
-from fairbits.data import Subject, load_subject
+from fairbits.data import load_subject
 from fairbits.paper.subjects import roster
 from fairbits.paper.tables import Cell, Results, shown
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.subject import Subject
 
 COLUMNS = ("subject", "strategy", "plain ID/s", "batched ID/s", "ratio", "dice batched to plain")
 

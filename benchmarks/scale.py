@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.data import Subject, load_subject, make_subject
+from fairbits.data import load_subject
+from fairbits.engine.seen import keys_of
 from fairbits.measure import Evaluator
 from fairbits.scale import Hands, Job, Signals, carry_out, open_executor
-from fairbits.scale.searching import search
+from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
-from fairbits.search.seen import keys_of
 from fairbits.store import Run, RunWriter, TaskWriter, doubles
 from fairbits.store.records import Layout
+from fairbits.subject import Subject, make_subject
 
 EVALUATIONS, SHARDS = 2_000_000, 16
 CASES = (40_000, 120_000, 400_000, 1_200_000, 4_000_000)

@@ -11,8 +11,9 @@ import numpy as np
 
 from benchmarks.one_at_a_time import PlainDice
 from fairbits import Attribute, Schema, Table, load_model
-from fairbits.data import Subject, load_subject, make_subject
+from fairbits.data import load_subject
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.subject import Subject, make_subject
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 PAPER = {"census": 35.61, "compas": 10.24, "german": 9.56}

@@ -18,8 +18,8 @@ import numpy as np
 
 from fairbits.data import built_in, load_table
 from fairbits.domain.schema import Schema
-from fairbits.search.nearest import NearestRow
-from fairbits.search.seen import Seen, keys_of
+from fairbits.engine.nearest import NearestRow
+from fairbits.engine.seen import Seen, keys_of
 
 SUBJECTS = ("census", "default", "students", "meps15-synthetic")
 BATCH = 1 << 16

@@ -6,8 +6,8 @@ from threading import Thread
 from service import service
 
 import fairbits
-from fairbits.domain.infer import infer_schema
 from fairbits.domain.reading import read_arrow
+from fairbits.subject.infer import infer_schema
 
 budget = sys.argv[1] if len(sys.argv) > 1 else "20s"
 people = read_arrow("../people.csv")

@@ -16,15 +16,16 @@ from fairbits._version import __version__
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.audit.run import open_run
-    from fairbits.data import Subject, load_subject
+    from fairbits.data import load_subject
     from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
-    from fairbits.domain.infer import infer_schema
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair.proposals.guard import Guard
     from fairbits.report import plots as plot
     from fairbits.search import Budget
+    from fairbits.subject import Subject
+    from fairbits.subject.infer import infer_schema
 
 _HOMES = {
     "Attribute": "domain",
@@ -36,7 +37,7 @@ _HOMES = {
     "Guard": "repair.proposals.guard",
     "Network": "models",
     "Schema": "domain",
-    "Subject": "data",
+    "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
     "infer_schema": "domain.infer",

@@ -12,7 +12,7 @@ from fairbits.certify.boxes import Question, prove
 from fairbits.certify.classes import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import box_network
-from fairbits.engine.box_bounds import FLIPPING, STEADY
+from fairbits.engine.kernels.box_bounds import FLIPPING, STEADY
 from fairbits.errors import CapabilityError
 from fairbits.measure.partition import constrained
 from fairbits.models import Network

@@ -12,12 +12,12 @@ from fairbits.certify import CertifyOptions, Statement, certify_subject
 from fairbits.certify import exact as exact_module
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import ask, everybody, within
-from fairbits.data import make_subject
 from fairbits.domain import Attribute, Schema, Table
-from fairbits.engine.tree_boxes import tree_boxes
+from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, Network, read_model
+from fairbits.subject import make_subject
 
 
 def _schema(**changes):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.auditing import Shares, Wishes, audit_subject, is_current
+from fairbits.audit.pipeline import Shares, Wishes, audit_subject, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject
@@ -74,7 +74,7 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Debugging that takes for ever ends when its time is over, and the audit goes on."""
-    monkeypatch.setattr("fairbits.debug.study.layer_distances", lambda *_, **__: time.sleep(30))
+    monkeypatch.setattr("fairbits.debug.run.layer_distances", lambda *_, **__: time.sleep(30))
     said: list[tuple[str, str, str]] = []
     assert Shares.of(15.0).debug_by < Shares.of(15.0).repair_by < 1.3 * 15.0
     auditing = replace(Shares.of(2.0), debug_by=0.0)

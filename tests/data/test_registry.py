@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fairbits.data import BUILT_IN, load_table, registry, stored
-from fairbits.data.build import main
 from fairbits.errors import OptionError
+from tools.tables import main
 
 NOTICE = Path(__file__).resolve().parents[2] / "NOTICE"
 

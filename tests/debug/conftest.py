@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.data import Subject, load_subject, make_subject
-from fairbits.data.exporting import export_subject
+from fairbits.data import load_subject
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
+from fairbits.subject import Subject, make_subject
+from fairbits.subject.export import export_subject
 
 #: sex (protected, 0 or 1), skill and luck (0 to 9), in this order.
 SCHEMA = Schema(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fairbits import Network, Table
-from fairbits.data import make_subject
 from fairbits.debug import Candidate, NeuronEffect, debug_run
 from fairbits.debug.neurons import NAMES, neuron_effects
 from fairbits.measure import Evaluator
+from fairbits.subject import make_subject
 from tests.debug.conftest import SCHEMA, Maker, table_of
 
 

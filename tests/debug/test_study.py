@@ -10,14 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbits import Network
-from fairbits.data import load_subject, make_subject
+from fairbits.data import load_subject
 from fairbits.debug import debug_run
 from fairbits.debug.origin import judge
-from fairbits.debug.results import LabelBits, Retrained
-from fairbits.debug.sampling import sample_cases
+from fairbits.debug.records import LabelBits, Retrained
+from fairbits.debug.sample import sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Estimate
 from fairbits.store import Run
+from fairbits.subject import make_subject
 from tests.conftest import random_network, with_inputs_scaled
 from tests.debug.conftest import Maker
 

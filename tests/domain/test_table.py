@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from fairbits import Attribute, Schema
-from fairbits.domain.infer import infer_schema
 from fairbits.domain.reading import as_arrow, read_arrow
 from fairbits.domain.table import table_from_arrow
 from fairbits.errors import SchemaError, TableError
+from fairbits.subject.infer import infer_schema
 
 ROWS = {
     "age": [1, 2, 3],

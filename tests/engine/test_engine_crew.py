@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fairbits.engine.crew import share
+from fairbits.engine.threads import share
 from fairbits.errors import OptionError
 
 

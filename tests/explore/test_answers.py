@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fairbits import Schema, qid
-from fairbits.data import make_subject
 from fairbits.domain.rules import Rule
 from fairbits.explore import Explorer
 from fairbits.explore.switches import Hold
 from fairbits.models import Do, HasActivations
 from fairbits.store import Run
+from fairbits.subject import make_subject
 
 from ..audit.test_tasks import task
 from ..report.conftest import HOSTILE, build_subject, ordinary_schema

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.explore import build_app, connection
-from fairbits.explore.serving import hosts_of, listen, server_of
+from fairbits.explore.listener import hosts_of, listen, server_of
 
 from .conftest import HOST, TOKEN, Client
 

@@ -136,7 +136,7 @@ def write_skops(path: Path) -> None:
 
 
 def write_pt2(path: Path) -> None:
-    from fairbits.models.torch_files import write_module
+    from fairbits.models.torch.files import write_module
 
     write_module(module(), 3, path)
 

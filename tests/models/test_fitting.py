@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits.errors import ModelError, OptionError
-from fairbits.models.fitting import Fitting, Learner, refit
+from fairbits.models.native.trainer import Fitting, Learner, refit
 from tests.conftest import random_network
 
 ACTIVATIONS = ("relu", "leaky_relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "identity")

@@ -12,7 +12,7 @@ import pytest
 
 from fairbits.errors import ModelError
 from fairbits.models import load_with_encoding
-from fairbits.models.keras import _choose_backend
+from fairbits.models.keras.adapter import _choose_backend
 
 from ..conftest import random_people
 from .zoo import SCHEMA, THREE

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Network, Schema, Subject, Table, load_subject
-from fairbits.data import make_subject
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
+from fairbits.subject import make_subject
 
 CARRIER = (0, 1)  # layer, neuron
 

@@ -11,12 +11,12 @@ import pytest
 import tomlkit
 
 from fairbits import Audit, Budget, Decoder, Encoding, Schema, Subject, load_subject
-from fairbits.domain.toml import document_of_schema
 from fairbits.errors import ModelError
 from fairbits.measure import evaluator_of
 from fairbits.models import Network
 from fairbits.repair import RepairResult, repair_run
-from fairbits.repair import retraining as retraining_module
+from fairbits.repair.proposals import retrain as retraining_module
+from fairbits.subject.toml import document_of_schema
 from tests.models import zoo
 from tests.models.zoo import SCHEMA
 from tests.repair.conftest import searched
@@ -212,7 +212,7 @@ def test_a_shape_that_cannot_hold_the_repair(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the torch extra is not installed")
     torch.manual_seed(0)
     shape = torch.nn.Sequential(torch.nn.Linear(9, 6, bias=False), torch.nn.ReLU(), torch.nn.Linear(6, 2))
-    from fairbits.models.torch_files import write_module
+    from fairbits.models.torch.files import write_module
 
     write_module(shape, 9, tmp_path / "model.pt2")
     subject = load_subject(write_subject(tmp_path, path="model.pt2"))

@@ -13,12 +13,12 @@ from hypothesis.extra import numpy as hnp
 
 import fairbits
 from fairbits import Attribute, Guard, Network, Schema, Subject, Table
-from fairbits.data import make_subject
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.repair.margins import accuracy_loss, balanced_loss
 from fairbits.repair.proposals.clip import averaged, clipped, half_width, moved
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.repair.conftest import SCHEMA, people, wired
 

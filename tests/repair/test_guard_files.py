@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fairbits import Guard, Network, Subject
-from fairbits.data import make_subject
 from fairbits.domain import Decoder
 from fairbits.errors import CapabilityError
 from fairbits.repair.guard_files import export_guard, favourable_of
@@ -19,6 +18,7 @@ from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.module import module_text
 from fairbits.repair.proposals.onnx import write_guard_onnx
 from fairbits.repair.proposals.torch import write_guard_pt2
+from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.repair.conftest import SCHEMA, people, wired
 

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from fairbits import Schema, Subject
-from fairbits.data import make_subject
 from fairbits.domain import Encoding, Table, Twins
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair import blinded, shrunk
-from fairbits.repair.blinding import protected_inputs
-from fairbits.repair.candidates import candidates
 from fairbits.repair.evidence import Half
-from fairbits.repair.judging import Setting, front
-from fairbits.repair.neurons import Bench, held_sets, singles
-from fairbits.repair.retraining import favourable_share, majority_labels, recentred
+from fairbits.repair.judgement import Setting, front
+from fairbits.repair.proposals.blind import protected_inputs
+from fairbits.repair.proposals.neurons import Bench, held_sets, singles
+from fairbits.repair.proposals.retrain import favourable_share, majority_labels, recentred
+from fairbits.repair.proposals.values import candidates
+from fairbits.subject import make_subject
 from tests.conftest import random_network, random_people
 from tests.repair.conftest import CARRIER, SCHEMA, people
 

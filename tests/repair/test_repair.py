@@ -13,20 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbits import Audit, Network, Subject, Table, load_model, load_subject
-from fairbits.audit.repairing import repair
-from fairbits.data import make_subject
+from fairbits.audit.attack import repair
 from fairbits.debug import debug_run
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
-from fairbits.models import onnx_writing
+from fairbits.models.onnx.adapter import writer as onnx_writing
 from fairbits.repair import Repair, repair_run
-from fairbits.repair import retraining as retraining_module
 from fairbits.repair.choice import pick, undominated
-from fairbits.repair.exporting import check_same, export
-from fairbits.repair.judging import cost
-from fairbits.report.stages import repaired_of
+from fairbits.repair.export import check_same, export
+from fairbits.repair.judgement import cost
+from fairbits.repair.proposals import retrain as retraining_module
+from fairbits.report.sections.stages import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
+from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.repair.conftest import CARRIER, SCHEMA, people, searched, wired, write_subject
 from tests.store.conftest import MANIFEST

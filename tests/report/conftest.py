@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Schema, Subject, Table
-from fairbits.data import make_subject
 from fairbits.debug import debug_run
 from fairbits.repair import repair_run
 from fairbits.store import Run
+from fairbits.subject import make_subject
 
 from ..conftest import random_network, random_people
 

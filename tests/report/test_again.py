@@ -16,7 +16,7 @@ from fairbits.audit.remake import check, compare, settings_again
 from fairbits.cli.app import app
 from fairbits.report import words
 from fairbits.scale import Hands
-from fairbits.scale.searching import search
+from fairbits.scale.run import search
 from fairbits.search import Settings, search_subject, tasks
 from fairbits.store import Run
 from fairbits.store.tasks import read_records

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Network, Subject
-from fairbits.audit.auditing import Audited
-from fairbits.cli.audit_text import show as show_audit
-from fairbits.cli.measure_text import show as show_measure
-from fairbits.data import make_subject
+from fairbits.audit.pipeline import Audited
+from fairbits.cli.render.audit import show as show_audit
+from fairbits.cli.render.measure import show as show_measure
 from fairbits.debug import debug_run
 from fairbits.report import render_html, render_markdown
+from fairbits.subject import make_subject
 
 from .conftest import build_subject, ordinary_schema
 

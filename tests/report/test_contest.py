@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairbits.paper import Contest, compare
+from fairbits.paper import Contest
+from fairbits.paper import contest as compare
 from fairbits.report import contest_of, render_contest, write_contest
 from fairbits.search import Budget
 

@@ -181,7 +181,7 @@ def test_one_two_three_and_four_protected_attributes(protected: list[str], tmp_p
 
 def test_a_regression_has_no_decisions(tmp_path: Path) -> None:
     from fairbits import Network, Table
-    from fairbits.data import make_subject
+    from fairbits.subject import make_subject
 
     from ..conftest import random_network, random_people
 

@@ -9,10 +9,10 @@ import pytest
 
 import fairbits
 from fairbits import Audit, FairbitsError, Subject, plot
-from fairbits.report import portraits
-from fairbits.report.people import axes_of, portrait_of
-from fairbits.report.portraits import grid_of
+from fairbits.report.figures import portraits
+from fairbits.report.figures.portraits import grid_of
 from fairbits.report.record import Axes, Portrait
+from fairbits.report.sections.people import axes_of, portrait_of
 from fairbits.store import Run
 
 from .conftest import HOSTILE, build_subject

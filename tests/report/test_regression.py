@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fairbits import Schema, Table, plot
-from fairbits.cli.repair_text import show
-from fairbits.data import make_subject
+from fairbits.cli.render.repair import show
 from fairbits.debug import debug_run
 from fairbits.repair import RepairResult, repair_run
 from fairbits.report import ReportData, compute_report, render_html, render_markdown
 from fairbits.store import Run
+from fairbits.subject import make_subject
 
 from ..conftest import random_network, random_people
 from .conftest import ordinary_schema, search

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fairbits.paper import Contest, compare
-from fairbits.paper.ablation import ablation
-from fairbits.paper.localising import rq3
+from fairbits.paper import Contest
+from fairbits.paper import contest as compare
+from fairbits.paper.feedback import ablation
+from fairbits.paper.localisation import rq3
 from fairbits.paper.research import Plan
-from fairbits.paper.spreading import cells_job
+from fairbits.paper.spread import cells_job
 from fairbits.paper.subjects import Roster
 from fairbits.scale import Hands
 from fairbits.search import Budget

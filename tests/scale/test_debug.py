@@ -7,7 +7,8 @@ import numpy as np
 from fairbits.debug.neurons import try_here
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.scale import Hands, debugging
+from fairbits.scale import Hands
+from fairbits.scale import neurons as debugging
 from tests.search.planted import every_person, planted_subject
 
 

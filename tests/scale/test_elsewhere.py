@@ -12,7 +12,7 @@ from fairbits.debug import debug_run
 from fairbits.errors import OptionError
 from fairbits.scale import Hands
 from fairbits.store import Run
-from fairbits.store.places import place_of
+from fairbits.store.location import place_of
 from tests.search.planted import planted_subject
 
 from .work import cases_of, planted_search

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.scale import Hands, carry_out, coordinating, open_executor
+from fairbits.scale import Hands, carry_out, open_executor
+from fairbits.scale import coordinator as coordinating
 from fairbits.store import Run
 from fairbits.store.parts import FOLDER
 

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.audit.auditing import Wishes
 from fairbits.audit.fleet import audit_fleet, find_ships
+from fairbits.audit.pipeline import Wishes
 from fairbits.cli.app import app
-from fairbits.data import make_subject
-from fairbits.data.exporting import export_subject
 from fairbits.errors import OptionError
 from fairbits.report.fleet import Audited, Fleet, render_fleet
+from fairbits.subject import make_subject
+from fairbits.subject.export import export_subject
 from tests.search.planted import planted_subject
 
 SEX = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fairbits import Network
-from fairbits.debug.sampling import sample_cases
+from fairbits.debug.sample import sample_cases
 from fairbits.errors import ModelError, OptionError
 from fairbits.scale import Hands
-from fairbits.scale.searching import search
+from fairbits.scale.run import search
 from fairbits.search import Budget, Plan, Settings, search_subject
 from fairbits.store import Run
 from tests.search.planted import planted_subject
@@ -56,7 +56,7 @@ def test_one_shard_is_the_search_without_any(tmp_path) -> None:
 
 @pytest.mark.parametrize("distance", [0, 1])
 def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("fairbits.search.exhaustive.ROUND", 200)
+    monkeypatch.setattr("fairbits.search.strategies.exhaustive.ROUND", 200)
     settings = Settings(Budget(seconds=1e9), "exhaustive", {"distance": distance})
     plain = search_subject(planted_subject(), settings, tmp_path / "plain")
     cut = planted_search(

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fairbits.scale import Hands
-from fairbits.scale.searching import search
+from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run
 from tests.search.planted import planted_subject

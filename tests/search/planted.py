@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.data import Subject, make_subject
+from fairbits.subject import Subject, make_subject
 
 #: Everybody with a + b = 18 has six classes; the fewer, the fewer classes; c never matters.
 WORST_K = 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute
-from fairbits.search.dice import Dice, agreed, draw, grew, hop_plan, inverse, loss_slopes, two_of_largest
+from fairbits.search.strategies.dice import Dice, agreed, draw, grew, hop_plan, inverse, loss_slopes, two_of_largest
 from fairbits.search.strategy import metropolis
 
 from .steps import Remembering, by_twin, plant

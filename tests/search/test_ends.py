@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairbits.data import Subject, make_subject
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.running import batch_for, problem_of
+from fairbits.search.run import batch_for, problem_of
 from fairbits.store import Run
+from fairbits.subject import Subject, make_subject
 
 from .planted import planted_subject
 

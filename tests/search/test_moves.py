@@ -7,7 +7,7 @@ import pytest
 
 from fairbits.domain import Encoding, Lookup, Numeric
 from fairbits.engine import Foresight, arranged, contributions_through
-from fairbits.search.moves import CHANGES, NOTHING_KNOWN, Domain, Outlook, change_some, margins, more, tries
+from fairbits.engine.kernels.moves import CHANGES, NOTHING_KNOWN, Domain, Outlook, change_some, margins, more, tries
 
 COLUMNS = np.arange(4)
 DOMAIN = Domain(

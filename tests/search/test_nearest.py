@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Schema
+from fairbits.engine.nearest import Nearest, NearestRow
 from fairbits.errors import OptionError, TableError
-from fairbits.search.nearest import Nearest, NearestRow
 from tests.conftest import random_people
 
 
@@ -146,7 +146,7 @@ def test_threads_and_batches_change_nothing() -> None:
 
 
 def test_exact_even_if_all_keys_collide(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    monkeypatch.setattr("fairbits.search.nearest.keys_of", lambda codes, _: np.full(len(codes), 7, np.uint64))
+    monkeypatch.setattr("fairbits.engine.nearest.keys_of", lambda codes, _: np.full(len(codes), 7, np.uint64))
     schema = random_schema(rng, 4)
     table, people = coarse_people(rng, schema, 80), coarse_people(rng, schema, 80)
     people[:40] = table[40:]

@@ -8,16 +8,16 @@ import pytest
 from fairbits import Network, Table
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
-from fairbits.search.adf import Adf, Slopes
-from fairbits.search.aequitas import Aequitas, Learner
-from fairbits.search.eidig import Momentum, walk_from_start
-from fairbits.search.expga import ExpGA, crossed, roulette
-from fairbits.search.grft import Grft, fitness
-from fairbits.search.maft import Maft
-from fairbits.search.neuronfair import BiasedNeurons, biased_neurons
-from fairbits.search.sg import LOCAL, Queue, Sg, constraints
-from fairbits.search.themis import Rates, Themis
-from fairbits.search.walks import Aimless, Outcome, Start, approach, walk
+from fairbits.search.strategies.adf import Adf, Slopes
+from fairbits.search.strategies.aequitas import Aequitas, Learner
+from fairbits.search.strategies.eidig import Momentum, walk_from_start
+from fairbits.search.strategies.expga import ExpGA, crossed, roulette
+from fairbits.search.strategies.grft import Grft, fitness
+from fairbits.search.strategies.maft import Maft
+from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
+from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
+from fairbits.search.strategies.themis import Rates, Themis
+from fairbits.search.strategies.walks import Aimless, Outcome, Start, approach, walk
 
 from .steps import Remembering, by_twin, plant, schema_of
 

@@ -11,13 +11,13 @@ from scipy import special
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Oracle, Problem, Settings, make_strategy, search_subject
-from fairbits.search.aequitas import Aequitas, Learner
-from fairbits.search.expga import crossed, explain, protected_rank, roulette
-from fairbits.search.maft import guessed_slopes
-from fairbits.search.neuronfair import biased_neurons
-from fairbits.search.sg import constraints
-from fairbits.search.themis import Rates
-from fairbits.search.walks import Outcome
+from fairbits.search.strategies.aequitas import Aequitas, Learner
+from fairbits.search.strategies.expga import crossed, explain, protected_rank, roulette
+from fairbits.search.strategies.maft import guessed_slopes
+from fairbits.search.strategies.neuronfair import biased_neurons
+from fairbits.search.strategies.sg import constraints
+from fairbits.search.strategies.themis import Rates
+from fairbits.search.strategies.walks import Outcome
 
 from ..conftest import random_network, random_people
 from .planted import planted_subject

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fairbits import Table
-from fairbits.data import make_subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.measure.plausibility import Plausibility
 from fairbits.search import STRATEGIES, Budget, Settings, search_subject
 from fairbits.search.problem import Problem
+from fairbits.subject import make_subject
 
 from ..conftest import random_network, random_people
 from .planted import planted_subject

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from fairbits.engine.seen import LOAD, START, Seen, keys_of
 from fairbits.errors import OptionError, TableError
-from fairbits.search.seen import LOAD, START, Seen, keys_of
 
 ONES = 2**64 - 1
 FROZEN = [6579278176188481896, 14302706867245203012]
@@ -136,7 +136,7 @@ def test_keys_are_the_same_everywhere() -> None:
     codes = np.array([[0.0, 1.0, 2.5], [7.0, -3.0, 1e9]])
     assert every_column(codes).tolist() == FROZEN
     program = (
-        "import numpy as np; from fairbits.search.seen import keys_of; "
+        "import numpy as np; from fairbits.engine.seen import keys_of; "
         "print(keys_of(np.array([[0.0, 1.0, 2.5], [7.0, -3.0, 1e9]]), np.arange(3)).tolist())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "7"}

@@ -7,8 +7,8 @@ import pytest
 
 from fairbits.measure import Evaluator
 from fairbits.search import STRATEGIES, Budget, Settings, search_subject
-from fairbits.search.exhaustive import Exhaustive
 from fairbits.search.problem import Problem
+from fairbits.search.strategies.exhaustive import Exhaustive
 
 from .planted import WORST_K, every_person, planted_subject
 
@@ -148,7 +148,7 @@ def test_regressions_and_real_attributes_are_searched(people_schema, rng, tmp_pa
     from dataclasses import replace
 
     from fairbits import Table
-    from fairbits.data import make_subject
+    from fairbits.subject import make_subject
 
     from ..conftest import random_network, random_people
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbits import Budget
-from fairbits.audit.auditing import Wishes, audit_subject
-from fairbits.data import Subject
-from fairbits.scale.searching import search
+from fairbits.audit.pipeline import Wishes, audit_subject
+from fairbits.scale.run import search
 from fairbits.search import Settings
 from fairbits.store import Run
-from fairbits.store.places import folder_name, new_folder
+from fairbits.store.location import folder_name, new_folder
+from fairbits.subject import Subject
 from tests.search.planted import planted_subject
 
 SETTINGS = Settings(Budget(evaluations=50), "random", threads=1)

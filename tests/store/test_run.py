@@ -11,7 +11,8 @@ import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter, filtering
+from fairbits.store import Run, RunWriter
+from fairbits.store import filter as filtering
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, write_run, writing
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fairbits
-from fairbits.domain.infer import infer_schema
 from fairbits.errors import ModelError, SchemaError
+from fairbits.subject.infer import infer_schema
 
 from .frameworks import MAKERS, ROWS, Truth
 

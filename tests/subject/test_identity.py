@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
-from fairbits.audit.auditing import Wishes, audit_subject
-from fairbits.data import make_subject
+from fairbits.audit.pipeline import Wishes, audit_subject
 from fairbits.domain import Numeric
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer
 from fairbits.models import ModelOptions
-from fairbits.report import compute_report, measuring
+from fairbits.report import compute_report
+from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run, subject_of
-from fairbits.subject import Identity, Probe, check_identity, differences, identity_of
+from fairbits.subject import Identity, Probe, check_identity, differences, identity_of, make_subject
 from fairbits.subject.ingredients import of_origin
 from tests.repair.conftest import SCHEMA, people, wired, write_subject
 
@@ -168,12 +168,12 @@ def test_a_measurement_of_another_model_is_not_used_again(tmp_path: Path) -> Non
 
     about = subject()
     evaluator = evaluator_of(about)
-    measuring.keep(tmp_path, measuring.measure_rows(evaluator, about, 0))
-    assert measuring.kept(tmp_path, subject(), evaluator) is not None
+    keep_measurement(tmp_path, measure_rows(evaluator, about, 0))
+    assert kept_measurement(tmp_path, subject(), evaluator) is not None
     with pytest.raises(
         OptionError, match=r"measurement in .*measure.json' was made with another table: the table's lab"
     ):
-        measuring.kept(tmp_path, ALONE["labels"][1](), evaluator)
+        kept_measurement(tmp_path, ALONE["labels"][1](), evaluator)
 
 
 def test_a_run_without_an_identity_is_refused(tmp_path: Path) -> None:

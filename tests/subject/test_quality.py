@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from fairbits import Table
-from fairbits.data import make_subject
 from fairbits.domain.decision import DecisionRule
 from fairbits.errors import ModelError
-from fairbits.subject import checks
+from fairbits.subject import checks, make_subject
 from fairbits.subject.quality import Quality, area_under_curve, midranks, rank_correlation
 
 from ..conftest import random_network, random_people

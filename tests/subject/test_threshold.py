@@ -10,16 +10,16 @@ import pytest
 
 import fairbits
 from fairbits import Network, Schema, Table
-from fairbits.data import make_subject
-from fairbits.data.exporting import document_of_subject, export_subject
 from fairbits.debug.neurons import accuracy_of
-from fairbits.domain.toml import document_of_schema, schema_of_document
 from fairbits.engine import accuracies, study
 from fairbits.errors import SchemaError
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.repair.retraining import favourable_share, recentred
-from fairbits.search.climb import height
+from fairbits.repair.proposals.retrain import favourable_share, recentred
+from fairbits.search.strategies.climb import height
+from fairbits.subject import make_subject
+from fairbits.subject.export import document_of_subject, export_subject
+from fairbits.subject.toml import document_of_schema, schema_of_document
 
 from ..conftest import random_network, random_people
 

@@ -1,5 +1,5 @@
 """The front door in Python."""
 
-from fairbits.audit.audit import Audit
+import lazy_loader
 
-__all__ = ["Audit"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

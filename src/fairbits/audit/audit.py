@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from fairbits.data import Subject, load_subject, make_subject
-from fairbits.domain import Encoding, Schema, Table
-from fairbits.domain.limits import GrantOptions
-from fairbits.domain.reading import as_arrow, read_arrow
-from fairbits.domain.table import check_domain, table_from_arrow
+from fairbits.data import load_subject
+from fairbits.domain import Encoding, GrantOptions, Schema, Table, as_arrow, check_domain, read_arrow, table_from_arrow
 from fairbits.measure import Measurement, Progress, evaluator_of, measure_table, noise_of
 from fairbits.models import ModelOptions, read_model
+from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.auditing import Audited
+    from fairbits.audit.pipeline import Audited
     from fairbits.audit.run import AuditRun
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
-    from fairbits.measure.groups import GroupTable
+    from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
     from fairbits.search import Budget
@@ -129,7 +127,7 @@ class Audit:
         FairbitsError
             If the table or the model cannot be read, or do not fit each other.
         """
-        from fairbits.data.drafting import subject_of_table
+        from fairbits.subject import subject_of_table
 
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
@@ -188,8 +186,7 @@ class Audit:
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
         address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
         """
-        from fairbits.scale import Hands
-        from fairbits.scale.searching import search
+        from fairbits.scale import Hands, search
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
@@ -217,7 +214,7 @@ class Audit:
         tuple of GroupTable
             Also for protected attributes that the model does not take.
         """
-        from fairbits.measure.groups import subject_groups
+        from fairbits.measure import subject_groups
         from fairbits.randomness import generator
 
         return subject_groups(self.subject, generator(seed, "groups"))
@@ -257,7 +254,7 @@ class Audit:
             Where nothing is protected, or a justified attribute is protected or not there.
         """
         from fairbits.proxies import study_subject
-        from fairbits.store.files import write_json
+        from fairbits.store import write_json
 
         chosen = None if justified is None else tuple(justified)
         found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
@@ -344,7 +341,7 @@ class Audit:
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """
-        from fairbits.audit.auditing import Wishes, audit_subject
+        from fairbits.audit.pipeline import Wishes, audit_subject
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget

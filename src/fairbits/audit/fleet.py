@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.audit.auditing import DEFAULT_SECONDS, Wishes, audit_subject
-from fairbits.audit.auditing import Audited as AuditedOne
+from fairbits.audit.pipeline import DEFAULT_SECONDS, Wishes, audit_subject
+from fairbits.audit.pipeline import Audited as AuditedOne
 from fairbits.data import load_subject
-from fairbits.domain.limits import GrantOptions
+from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.report.fleet import Audited, Fleet, write_fleet
+from fairbits.report import Audited, Fleet, write_fleet
 from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
-from fairbits.store.manifest import timestamp
-from fairbits.store.places import folder_name
+from fairbits.store import folder_name, timestamp
 
 #: Is told how many have ended, of how many, and which one just did.
 Progress = Callable[[int, int, Audited | None], None]

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from fairbits.data import Subject
-from fairbits.domain.limits import GrantOptions
+from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
-from fairbits.scale import Hands
-from fairbits.scale.searching import search
-from fairbits.search import Budget, Settings
-from fairbits.search.resume import kept_budget, kept_settings
-from fairbits.search.running import Watch
+from fairbits.scale import Hands, search
+from fairbits.search import Budget, Settings, Watch, kept_budget, kept_settings
 from fairbits.store import Run, subject_of
+from fairbits.subject import Subject
 
 _COUNTS = """
     SELECT count(*) AS cases, count(*) FILTER (flips) AS id_cases, coalesce(max(k), 0) AS k_max,

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from fairbits.data import Subject
-from fairbits.domain.limits import GrantOptions
+from fairbits.domain import GrantOptions
 from fairbits.store import Run, subject_of
+from fairbits.subject import Subject
 
 if TYPE_CHECKING:
     from fairbits.certify import Certificate
@@ -61,8 +61,7 @@ class AuditRun(Run):
         ("local", or an address), share the neurons.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import Hands
-        from fairbits.scale.debugging import try_out_by
+        from fairbits.scale import Hands, try_out_by
 
         return debug_run(
             self,
@@ -97,7 +96,7 @@ class AuditRun(Run):
         of ``attack_budget`` attacks the model before and after; None leaves that out.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
-        from fairbits.audit.repairing import repair
+        from fairbits.audit.attack import repair
         from fairbits.scale import Hands
 
         return repair(

@@ -1,7 +1,5 @@
 """What can be proved about a model, and for how many people: exact, proved or statistical statements."""
 
-from fairbits.certify.files import certify_run, read_statements
-from fairbits.certify.run import Certificate, CertifyOptions, certify_subject
-from fairbits.certify.statement import Statement
+import lazy_loader
 
-__all__ = ["Certificate", "CertifyOptions", "Statement", "certify_run", "certify_subject", "read_statements"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

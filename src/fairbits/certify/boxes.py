@@ -17,9 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fairbits.certify.classes import class_bounds
-from fairbits.engine.box_bounds import BINS, FLIPPING, OPEN, STEADY, bound_boxes
-from fairbits.engine.box_layers import BoxNetwork
-from fairbits.engine.crew import share
+from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, bound_boxes, share
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

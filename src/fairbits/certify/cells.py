@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.certify.classes import class_bounds
-from fairbits.engine.crew import share
-from fairbits.engine.tree_boxes import TreeBoxes, bound_sums
+from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator
-from fairbits.models.trees.ensemble import apply_link
+from fairbits.models import apply_link
 
 #: Boxes that are split at once, and that a thread bounds at once.
 BATCH, PIECE = 1024, 16

@@ -11,8 +11,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema
 from fairbits.measure import Evaluator
 
 #: People asked at once.

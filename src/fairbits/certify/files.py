@@ -9,10 +9,10 @@ from pathlib import Path
 
 from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
 from fairbits.certify.statement import Statement
-from fairbits.data import Subject
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import Model, Network, load_model
-from fairbits.store.files import plain, write_whole
+from fairbits.store import plain, write_whole
+from fairbits.subject import Subject
 
 FILE = "certify.json"
 #: The repaired model, in our own format.

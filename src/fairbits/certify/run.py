@@ -17,12 +17,11 @@ from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Property, Statement
-from fairbits.data import Subject
-from fairbits.engine import box_network
-from fairbits.engine.tree_boxes import tree_boxes
+from fairbits.engine import box_network, tree_boxes
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network
+from fairbits.subject import Subject
 
 #: How often a statistical statement is true.
 CONFIDENCE = 0.99

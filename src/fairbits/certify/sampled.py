@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from fairbits.certify.exact import Asked, ask
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 

@@ -9,24 +9,24 @@ from typing import NoReturn
 
 import typer
 
-from fairbits.cli.audit import audit
-from fairbits.cli.cases import cases
-from fairbits.cli.certify import certify
-from fairbits.cli.compare import compare
-from fairbits.cli.data import data_app
-from fairbits.cli.debug import debug
-from fairbits.cli.explore import explore
+from fairbits.cli.commands.audit import audit
+from fairbits.cli.commands.cases import cases
+from fairbits.cli.commands.certify import certify
+from fairbits.cli.commands.compare import compare
+from fairbits.cli.commands.data import data_app
+from fairbits.cli.commands.debug import debug
+from fairbits.cli.commands.explore import explore
+from fairbits.cli.commands.fleet import fleet
+from fairbits.cli.commands.guard import guard_app
+from fairbits.cli.commands.init import init
+from fairbits.cli.commands.measure import measure
+from fairbits.cli.commands.paper import paper
+from fairbits.cli.commands.proxies import proxies
+from fairbits.cli.commands.repair import repair
+from fairbits.cli.commands.report import report
+from fairbits.cli.commands.search import search
 from fairbits.cli.faults import FAILED, chain, sentence_of
-from fairbits.cli.fleet import fleet
-from fairbits.cli.guard import guard_app
-from fairbits.cli.init import init
-from fairbits.cli.measure import measure
 from fairbits.cli.output import OutputError, safe_output
-from fairbits.cli.paper import paper
-from fairbits.cli.proxies import proxies
-from fairbits.cli.repair import repair
-from fairbits.cli.report import report
-from fairbits.cli.search import search
 from fairbits.cli.signals import INTERRUPTED
 from fairbits.errors import FairbitsError
 from fairbits.text import one_line

@@ -13,13 +13,13 @@ import typer
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairbits.domain.limits import GrantOptions
+    from fairbits.domain import GrantOptions
     from fairbits.scale import Hands
 
 
 def read_place(text: str) -> Path:
     """A folder, or an address such as s3://bucket/run, as somebody typed it."""
-    from fairbits.store.places import place_of
+    from fairbits.store import place_of
 
     return place_of(text)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from fairbits.data.registry import built_in, load_stored
 from fairbits.data.training import Card, train
 from fairbits.errors import ModelError
-from fairbits.models import Network
-from fairbits.models.npz import read_npz, write_npz
+from fairbits.models import Network, read_npz, write_npz
 
 NETWORKS = Path(__file__).parent / "networks"
 

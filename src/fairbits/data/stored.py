@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data.coding.raw import Coded
-from fairbits.domain import Schema, Table
-from fairbits.domain.table import check_domain
+from fairbits.domain import Schema, Table, check_domain
 from fairbits.errors import TableError
 
 LABEL = "label"

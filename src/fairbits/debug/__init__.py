@@ -1,29 +1,5 @@
 """Where the bits of a run's cases come from: layers, neurons, attributes, and the data or the training."""
 
-from fairbits.debug.results import (
-    Attribution,
-    Candidate,
-    DebugResult,
-    Evidence,
-    LabelBits,
-    LayerEffect,
-    NeuronEffect,
-    Origin,
-    Retrained,
-    SubsetBits,
-)
-from fairbits.debug.study import debug_run
+import lazy_loader
 
-__all__ = [
-    "Attribution",
-    "Candidate",
-    "DebugResult",
-    "Evidence",
-    "LabelBits",
-    "LayerEffect",
-    "NeuronEffect",
-    "Origin",
-    "Retrained",
-    "SubsetBits",
-    "debug_run",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.results import Attribution, Floats, SubsetBits
-from fairbits.domain.attribute import Codes
-from fairbits.domain.validity import Truth
+from fairbits.debug.records import Attribution, Floats, SubsetBits
+from fairbits.domain import Codes, Truth
 from fairbits.engine import classes, masked, vectors
 from fairbits.measure import Evaluator
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.results import Floats, LabelBits
+from fairbits.debug.records import Floats, LabelBits
 from fairbits.domain import Schema, Table
 from fairbits.errors import TableError
-from fairbits.measure import Estimate
-from fairbits.measure.intervals import bootstrap_means
+from fairbits.measure import Estimate, bootstrap_means
 
 FOLDS = 3
 #: More rows than this make the estimate no better by a digit that matters, and take long.

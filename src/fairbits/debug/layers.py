@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.results import QUANTILES, Floats, LayerEffect
-from fairbits.domain.attribute import Codes
-from fairbits.domain.encoding import Inputs
-from fairbits.domain.validity import Truth
-from fairbits.engine.distances import widest
+from fairbits.debug.records import QUANTILES, Floats, LayerEffect
+from fairbits.domain import Codes, Inputs, Truth
+from fairbits.engine import widest
 from fairbits.measure import Evaluator
 from fairbits.models import HasActivations, require
 

@@ -10,14 +10,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import Subject
-from fairbits.debug.results import Candidate, Floats, NeuronEffect, halves
-from fairbits.domain.attribute import Codes
+from fairbits.debug.records import Candidate, Floats, NeuronEffect, halves
+from fairbits.domain import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, hold
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
-from fairbits.subject.decisions import decided
+from fairbits.subject import Subject, decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MOST_LOSS = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairbits.debug.results import Evidence, LabelBits, Origin, Retrained, Side, Verdict
+from fairbits.debug.records import Evidence, LabelBits, Origin, Retrained, Side, Verdict
 
 #: The first layer has won the vote when it has this share of the cases.
 MAJORITY = 0.5

@@ -1,23 +1,5 @@
 """What a person may be: attributes, schema, twins, encoding."""
 
-from fairbits.domain.attribute import Attribute
-from fairbits.domain.decoding import Decoder
-from fairbits.domain.encoding import Encoding, FirstLayer, Lookup, Numeric, Unseen
-from fairbits.domain.rules import Rule
-from fairbits.domain.schema import Schema
-from fairbits.domain.table import Table
-from fairbits.domain.twins import Twins
+import lazy_loader
 
-__all__ = [
-    "Attribute",
-    "Decoder",
-    "Encoding",
-    "FirstLayer",
-    "Lookup",
-    "Numeric",
-    "Rule",
-    "Schema",
-    "Table",
-    "Twins",
-    "Unseen",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.kernels.simd import PEOPLE
 from fairbits.engine.program import Program, fold_head, lookup_groups, round_up
-from fairbits.engine.simd import PEOPLE
 
 if TYPE_CHECKING:
     from fairbits.engine.plan import Plan

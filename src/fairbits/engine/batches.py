@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.crew import share, thread_count
+from fairbits.engine.kernels.simd import PEOPLE
 from fairbits.engine.plan import Plan
-from fairbits.engine.simd import PEOPLE
+from fairbits.engine.threads import share, thread_count
 from fairbits.errors import ROW, FairbitsError, ModelError, TableError
 
 CHUNK = 5e7

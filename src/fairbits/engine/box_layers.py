@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Numeric, Schema, Twins, Unseen
-from fairbits.engine.box_bounds import Doubles, Integers, Layers
+from fairbits.engine.kernels.box_bounds import Doubles, Integers, Layers
 from fairbits.errors import CapabilityError
 from fairbits.models import Network
 

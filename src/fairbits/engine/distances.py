@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread, writeable
-from fairbits.engine.simd import compiled
+from fairbits.engine.kernels.simd import compiled
 
 ROUNDING = 1e-5
 """Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""

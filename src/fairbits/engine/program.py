@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.elementary import IDENTITY, LEAKY_RELU, RELU
-from fairbits.engine.simd import PEOPLE
+from fairbits.engine.kernels.activations import IDENTITY, LEAKY_RELU, RELU
+from fairbits.engine.kernels.simd import PEOPLE
 
 if TYPE_CHECKING:
     from fairbits.engine.plan import Plan

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Lookup, Numeric, Schema, Twins
 from fairbits.engine.batches import CHUNK, SHARES, writeable
-from fairbits.engine.crew import share, thread_count
-from fairbits.engine.tree_kernels import HINTS, trees_chunk
+from fairbits.engine.kernels.trees import HINTS, trees_chunk
+from fairbits.engine.threads import share, thread_count
 from fairbits.errors import TableError
-from fairbits.models import HasTrees
-from fairbits.models.trees.ensemble import NAN, ZERO, ZERO_WIDTH, Ensemble, apply_link
+from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, HasTrees, apply_link
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -1,7 +1,5 @@
 """A page on this machine where one person is changed, one neuron switched, and the bits answer at once."""
 
-from fairbits.explore.explorer import Explorer
-from fairbits.explore.server import build_app
-from fairbits.explore.serving import listen, serve
+import lazy_loader
 
-__all__ = ["Explorer", "build_app", "listen", "serve"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.repair.proposals.guard import Guard
+from fairbits.repair import Guard
 
 try:
     from starlette.applications import Starlette

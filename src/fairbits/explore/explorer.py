@@ -9,24 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.data import Subject
-from fairbits.debug.neurons import accuracy_of
-from fairbits.domain.attribute import Codes
-from fairbits.domain.words import shortened
+from fairbits.debug import accuracy_of
+from fairbits.domain import Codes, shortened
+from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
-from fairbits.explore.asking import Asked, asked_of
-from fairbits.explore.describing import attributes_of, figures_of, setting_of, spread_of
+from fairbits.explore.description import attributes_of, figures_of, setting_of, spread_of
 from fairbits.explore.people import Gallery
+from fairbits.explore.request import Asked, asked_of
 from fairbits.explore.switches import Switches
-from fairbits.measure import Evaluator
-from fairbits.measure.variance import variance_explained
+from fairbits.measure import Evaluator, variance_explained
 from fairbits.models import Do
-from fairbits.repair.proposals.guard import Guard
-from fairbits.report.computing import evaluator_of_run
-from fairbits.report.people import distance_words, portrait_of
-from fairbits.report.stages import debugged_of
-from fairbits.search.nearest import NearestRow
+from fairbits.repair import Guard
+from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
 from fairbits.store import Run, subject_of
+from fairbits.subject import Subject
 
 #: Sets of held neurons whose networks are kept ready.
 READY = 64

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.data import Subject
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
-from fairbits.report import measuring
-from fairbits.report.people import distance_words, row_words
+from fairbits.report import distance_words, kept_measurement, row_words
 from fairbits.store import Run
+from fairbits.subject import Subject
 
 #: Rows and cases to choose from.
 MOST = 12
@@ -23,7 +22,7 @@ class Gallery:
 
     def __init__(self, run: Run, subject: Subject, evaluator: Evaluator):
         self._run, self._table, self._evaluator = run, subject.table, evaluator
-        self._kept = measuring.kept(run.folder, subject, evaluator)
+        self._kept = kept_measurement(run.folder, subject, evaluator)
 
     def everybody(self) -> list[dict[str, Any]]:
         """Real people first, then those that the search found."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import Subject
-from fairbits.debug.neurons import MOST_ROWS, NAMES, can_hold, values_of
+from fairbits.debug import MOST_ROWS, NAMES, can_hold, values_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
+from fairbits.subject import Subject
 
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Twins
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Encoding, Twins
 from fairbits.engine import Plan, plan_of, scores
 from fairbits.errors import ROW, ModelError
 from fairbits.models import Model, Network

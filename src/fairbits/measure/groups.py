@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import Subject
-from fairbits.domain import Attribute, Schema, Table
-from fairbits.domain.attribute import MISSING, nearest
+from fairbits.domain import MISSING, Attribute, Schema, Table, nearest
 from fairbits.errors import OptionError, TableError, rows_named
 from fairbits.measure.intervals import Estimate, bounded_means, wilson
 from fairbits.models import HasClassScores
+from fairbits.subject import Subject
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
 MIN_PEOPLE = 30

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes
 from fairbits.engine import Evaluation, masked, vectors
-from fairbits.measure.evaluate import Evaluator
+from fairbits.measure.evaluator import Evaluator
 from fairbits.models import HasClassScores, fresh_scores, require
 
 if TYPE_CHECKING:
-    from fairbits.data import Subject
+    from fairbits.subject import Subject
 
 #: Answers that null bits are measured from, about; and the people among whom they are divided.
 NULL_ANSWERS, FEWEST_PEOPLE, MOST_PEOPLE = 2_000, 4, 50

@@ -21,10 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes
-from fairbits.domain.schema import Schema
-from fairbits.engine.batches import spread, writeable
-from fairbits.engine.simd import compiled
+from fairbits.domain import Codes, Schema
+from fairbits.engine import compiled, spread, writeable
 
 #: Percentiles hardly move beyond this many, and each costs every case about 1 %.
 TREES = 60

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fairbits.domain import Schema, Table
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
-from fairbits.measure.evaluate import Evaluator, Progress
+from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
 from fairbits.measure.noise import Noise
 
@@ -98,7 +98,7 @@ class Measurement:
         return pd.DataFrame(columns, index=pd.Index(numbers, name="row"))
 
     def _repr_html_(self) -> str:
-        from fairbits.domain.tables import html_table
+        from fairbits.domain import html_table
 
         figures, evaluator = self.evaluation, self.evaluator
         rows = [

@@ -1,5 +1,5 @@
 """How good a regression is."""
 
-from fairbits.subject.quality import variance_explained
+from fairbits.subject import variance_explained
 
 __all__ = ["variance_explained"]

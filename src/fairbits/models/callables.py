@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import ModelError, choose_from
-from fairbits.models.blackbox import reason
+from fairbits.models.black_box import reason
 from fairbits.sandbox import inside
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairbits.domain import Schema
 from fairbits.errors import ModelError, SchemaError, choose_from
-from fairbits.models.network import Network
+from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 
 Names = tuple[str, ...] | None

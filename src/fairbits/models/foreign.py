@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.blackbox import all_scores, numbers_in, one_score, reason
-from fairbits.models.protocols import Array, Do, Model, Slope, Wrapper
+from fairbits.models.base import Array, Do, Model, Slope, Wrapper
+from fairbits.models.black_box import all_scores, numbers_in, one_score, reason
 
 
 class ForeignModel(Wrapper):

@@ -28,15 +28,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Decoder, Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
-from fairbits.models.blackbox import probabilities, reason
+from fairbits.models.base import Array
+from fairbits.models.black_box import probabilities, reason
 from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.direction import is_reversed
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
-from fairbits.models.protocols import Array
 from fairbits.text import shortened
 
 #: Rows in one request, unless ``batch`` says otherwise: JSON of about 100 kB.

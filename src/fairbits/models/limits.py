@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import ModelError
-from fairbits.models.blackbox import reason
+from fairbits.models.black_box import reason
 
 #: Entries of an archive; a forest of a thousand trees has some ten thousand.
 _MAX_ENTRIES = 100_000

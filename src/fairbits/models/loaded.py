@@ -7,11 +7,11 @@ from typing import Any
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
+from fairbits.models.base import HasClassScores, Model, SeveralClasses
 from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
 from fairbits.models.foreign import owned
-from fairbits.models.network import Network
+from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.protocols import HasClassScores, Model, SeveralClasses
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from fairbits.domain.limits import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit
-from fairbits.domain.table import text_of
+from fairbits.domain import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit, text_of
 from fairbits.errors import OptionError, choose_from
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairbits.errors import ModelError
 from fairbits.models.callables import is_reference, named_model
-from fairbits.models.network import Network
+from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
 
@@ -75,15 +75,15 @@ def _from_file(network: Network, original: Path, path: Path, options: ModelOptio
     elif suffix in PICKLES:
         write_pickle(_changed_sklearn(network, read_pickle(original, trust_pickle=options.trust_pickle)), path)
     elif suffix == ".pt2":
-        from fairbits.models.torch_files import rewrite_pt2
+        from fairbits.models.torch.files import rewrite_pt2
 
         rewrite_pt2(network, original, path)
     elif suffix in {".pt", ".pth"}:
-        from fairbits.models.torch_files import rewrite_weights
+        from fairbits.models.torch.files import rewrite_weights
 
         rewrite_weights(network, original, path, options)
     elif suffix == ".keras":
-        from fairbits.models.keras import rewrite_keras
+        from fairbits.models.keras.adapter import rewrite_keras
 
         rewrite_keras(network, original, path)
     else:
@@ -95,11 +95,11 @@ def _from_object(network: Network, original: Any, path: Path) -> None:
     if framework == "fairbits":
         network.save(path)
     elif framework == "keras":
-        from fairbits.models.keras import rewrite_keras
+        from fairbits.models.keras.adapter import rewrite_keras
 
         rewrite_keras(network, original, path)
     elif framework == "torch":
-        from fairbits.models.torch_files import rewrite_module
+        from fairbits.models.torch.files import rewrite_module
 
         rewrite_module(network, original, path)
     else:
@@ -108,7 +108,7 @@ def _from_object(network: Network, original: Any, path: Path) -> None:
 
 
 def _onnx(network: Network, original: Path, path: Path) -> None:
-    from fairbits.models.onnx_writing import has_encoders, rewrite_onnx, write_onnx
+    from fairbits.models.onnx.writer import has_encoders, rewrite_onnx, write_onnx
 
     try:
         rewrite_onnx(network, original, path)

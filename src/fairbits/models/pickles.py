@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.blackbox import reason
+from fairbits.models.black_box import reason
 from fairbits.models.limits import check_archive, check_arrays
 from fairbits.models.trees.ensemble import Damaged
 

@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Decoder, Schema
-from fairbits.domain.attribute import Codes
-from fairbits.domain.decoding import table_columns
-from fairbits.domain.table import text_of
+from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.blackbox import BlackBox, reason, with_classes
+from fairbits.models.black_box import BlackBox, reason, with_classes
 from fairbits.models.direction import (
     favourable_output,
     is_reversed,

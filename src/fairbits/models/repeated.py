@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.models.protocols import Array, HasClassScores, HasFreshScores, Model, Wrapper
+from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, Wrapper
 
 
 def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Decoder, Encoding, Schema
-from fairbits.domain.decoding import table_columns
-from fairbits.domain.table import text_of
+from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import ModelError
-from fairbits.models.activations import Activation
-from fairbits.models.chain import NotNative
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
-from fairbits.models.network import Head, Network
+from fairbits.models.native.activations import Activation
+from fairbits.models.native.chain import NotNative
+from fairbits.models.native.network import Head, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor
-from fairbits.models.probing import NotColumnwise, encoding_of
+from fairbits.models.probe import NotColumnwise, encoding_of
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}

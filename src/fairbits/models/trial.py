@@ -65,7 +65,7 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
 def first_call(given: Any, tell: sandbox.Tell) -> None:
     """In the child: load the model, ask it about two people, then about a thousand."""
     from fairbits.models.loaded import fit_to_schema, told_by_model
-    from fairbits.models.loading import read_model
+    from fairbits.models.registry import read_model
 
     source, schema, options = given
     loaded = read_model(source, schema, options)

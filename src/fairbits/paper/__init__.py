@@ -1,5 +1,5 @@
 """The experiments: every strategy on equal terms, and the paper's tables made anew."""
 
-from fairbits.paper.compare import Comparison, Contest, compare
+import lazy_loader
 
-__all__ = ["Comparison", "Contest", "compare"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
-from fairbits.store.files import write_json
+from fairbits.store import write_json
 
 
 class Cells:

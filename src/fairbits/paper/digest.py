@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain.words import joined
+from fairbits.domain import joined
 from fairbits.paper.published import published
 from fairbits.paper.tables import Cell, shown
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes
 from fairbits.measure import Evaluator
-from fairbits.search.problem import Problem
+from fairbits.search import Problem
 from fairbits.store import Run
 
 #: ID cases looked at, and of these the ones compared pair by pair.

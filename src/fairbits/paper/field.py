@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairbits.domain.words import joined
+from fairbits.domain import joined
 from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
 from fairbits.paper.tables import Cell, shown
-from fairbits.search.registry import DEFAULT
+from fairbits.search import DEFAULT
 
 COLUMNS = ("subject", DEFAULT, "±", "best rival", "ID/s", "±", f"{DEFAULT} is", "k", "any k")
 AHEAD, TIED, BEHIND, NOBODY, ONCE = "ahead", "tied", "behind", "none found", "one run"

@@ -13,19 +13,18 @@ from typing import Any
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
 from fairbits.paper.cells import Cells
-from fairbits.paper.compare import Arena, Contest
+from fairbits.paper.contest import Arena, Contest
 from fairbits.paper.digest import rq1_findings, rq2_findings
 from fairbits.paper.field import COLUMNS as FIELD
 from fairbits.paper.field import Groups, Runs, every_rate, field_findings, field_row
 from fairbits.paper.published import number, row_of
 from fairbits.paper.significance import mean
-from fairbits.paper.spreading import CellShard, cells_job, make_all
+from fairbits.paper.spread import CellShard, cells_job, make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.scale import Hands
+from fairbits.search import DEFAULT, Budget
 from fairbits.search import STRATEGIES as KNOWN
-from fairbits.search import Budget
-from fairbits.search.registry import DEFAULT
 
 #: The paper's time-outs in seconds, and its repeats.
 FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0, "rq3": 3600.0, "field": 900.0}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairbits.data import BUILT_IN, Subject, available, built_in, load_subject
+from fairbits.data import BUILT_IN, available, built_in, load_subject
 from fairbits.errors import FairbitsError, UsageError
 from fairbits.paper.published import SUBJECTS, number, row_of
 from fairbits.paper.tables import Cell, Results
+from fairbits.subject import Subject
 
 OURS = (
     "The networks are ours, trained by this project on these tables: k and ID counts of different networks are not "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairbits.store.folder import unwritable
+from fairbits.store import unwritable
 
 Cell = str | int | float | None
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.measure.groups import MIN_PEOPLE, Grouping
+from fairbits.measure import MIN_PEOPLE, Grouping
 
 #: Bins of the score.
 BINS = 50

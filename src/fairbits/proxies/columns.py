@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 from fairbits.proxies.bits import log_ratios, score_bits
 
 #: A column that tells so large a share of all bits about an attribute is a copy of it.

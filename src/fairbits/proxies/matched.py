@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure import qid
-from fairbits.measure.groups import MIN_PEOPLE, Grouping
-from fairbits.measure.intervals import Estimate
+from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid
 
 #: People may differ by so many standard deviations per justified attribute (Austin 2011 recommends 0.2).
 CALIPER = 0.2

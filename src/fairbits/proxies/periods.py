@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import OptionError
-from fairbits.measure.groups import Decided, Grouping, GroupTable, documents_of, group_table
-from fairbits.measure.intervals import Estimate, wilson
+from fairbits.measure import Decided, Estimate, Grouping, GroupTable, documents_of, group_table, wilson
 from fairbits.proxies.bits import ScoreBits, score_bits
 
 #: Periods that a table can be told apart by, at most.

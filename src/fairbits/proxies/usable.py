@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 
 #: People that learn and are guessed, and people that a forest is grown from, at most; more are drawn from.
 MAX_PEOPLE, MAX_FOREST = 40_000, 10_000

@@ -1,20 +1,5 @@
 """Repair: neurons held at a value, protected inputs shrunk, further training; judged on what no repair has seen."""
 
-from fairbits.repair.blinding import blinded, shrunk
-from fairbits.repair.groups import group_figures
-from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, GroupRate, Repair, RepairResult
-from fairbits.repair.repairing import repair_run
+import lazy_loader
 
-__all__ = [
-    "Attack",
-    "Attacked",
-    "Figures",
-    "GroupFigures",
-    "GroupRate",
-    "Repair",
-    "RepairResult",
-    "blinded",
-    "group_figures",
-    "repair_run",
-    "shrunk",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbits.domain.words import quality
+from fairbits.domain import quality
 from fairbits.errors import OptionError, choose_from
-from fairbits.repair.judging import cost, front
+from fairbits.repair.judgement import cost, front
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Repair
 

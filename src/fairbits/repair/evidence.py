@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import Subject
-from fairbits.domain import Table
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Table
 from fairbits.errors import OptionError, TableError
 from fairbits.repair.records import Evidence
 from fairbits.store import Run
+from fairbits.subject import Subject
 
 #: At most so many cases are measured: the mean over them is within a percent of the mean over all.
 PLAN_CASES = 2_000

@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes, nearest
+from fairbits.domain import Codes, Schema, nearest
 from fairbits.repair.records import GroupFigures, GroupRate
 
 #: A rate over fewer people than this says little, and is left out.

@@ -13,19 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from fairbits.data import Subject, load_subject
-from fairbits.data.exporting import table_of_subject
-from fairbits.domain import Decoder
-from fairbits.domain.attribute import Codes
-from fairbits.domain.reading import as_arrow
-from fairbits.domain.table import table_from_arrow
+from fairbits.data import load_subject
+from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import FairbitsError
 from fairbits.models import Network, ending_of, load_model
-from fairbits.repair.exporting import NAME, ONNX, SUBJECT, TOLERANCE, Export, remove_old
+from fairbits.repair.export import NAME, ONNX, SUBJECT, TOLERANCE, Export, remove_old
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.subject import TABLE, has_table_file, subject_text
-from fairbits.store.files import write_whole
+from fairbits.store import write_whole
+from fairbits.subject import Subject, table_of_subject
 
 PY, PT2, KERAS = ".py", ".pt2", ".keras"
 #: People whose scores files must give back, and by whom the cost of a decision is measured.

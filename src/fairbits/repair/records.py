@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from fairbits.domain.words import quality
+from fairbits.domain import quality
 from fairbits.models import Do, Model
 
 

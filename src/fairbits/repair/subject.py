@@ -8,11 +8,9 @@ from typing import Any
 
 import tomlkit
 
-from fairbits.data import Subject
-from fairbits.data.exporting import document_of_subject, encoding_word
-from fairbits.domain.toml import read_document, section_of
 from fairbits.errors import CapabilityError
 from fairbits.models import HasActivations, Network, kind_of
+from fairbits.subject import Subject, document_of_subject, encoding_word, read_document, section_of
 
 #: The table of a subject that has none in a file of its own.
 TABLE = "repaired_table.parquet"

@@ -12,11 +12,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fairbits.report.contest_charts import Effect, dots, effects, over_time
+from fairbits.report.figures.contest import Effect, dots, effects, over_time
+from fairbits.report.figures.svg import inline_svg
 from fairbits.report.page import rendered
-from fairbits.report.svg import inline_svg
 from fairbits.report.words import number
-from fairbits.store.files import write_whole
+from fairbits.store import write_whole
 
 #: The strategy that the others are tested against.
 YARDSTICK = "dice"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.report.page import rendered
-from fairbits.store.files import write_json, write_whole
+from fairbits.store import write_json, write_whole
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
 

@@ -7,10 +7,10 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from fairbits.report import words
-from fairbits.report.indirect import WHAT_A_BIT_IS, sentences
+from fairbits.report.figures.catalogue import pictures_of
 from fairbits.report.page import rendered
-from fairbits.report.pictures import pictures_of
 from fairbits.report.record import Portrait, ReportData
+from fairbits.report.sections.proxies import WHAT_A_BIT_IS, sentences
 
 _TITLES = {
     "headline": "Headline figures",

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fairbits.domain.words import NUMBER, joined, shortened
+from fairbits.domain import NUMBER, joined, shortened
 from fairbits.report import words
-from fairbits.report.indirect import MAX_GROUPS, WHAT_A_BIT_IS, sentences
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
+from fairbits.report.sections.proxies import MAX_GROUPS, WHAT_A_BIT_IS, sentences
 from fairbits.report.words import by_kind, number, percent, signed
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")

@@ -12,9 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairbits._version import __version__
-from fairbits.domain.words import harmless, shortened
+from fairbits.domain import harmless, shortened
 from fairbits.report import words
-from fairbits.report.palette import stylesheet
+from fairbits.report.figures.palette import stylesheet
 
 
 def rendered(template: str, **values: Any) -> str:

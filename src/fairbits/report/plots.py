@@ -14,17 +14,17 @@ import numpy as np
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
 from fairbits.repair import RepairResult
-from fairbits.report import anatomy, charts, portraits
-from fairbits.report.computing import evaluator_of_run
-from fairbits.report.drawing import Picture
-from fairbits.report.people import axes_of, portrait_of
+from fairbits.report.compute import evaluator_of_run
+from fairbits.report.figures import anatomy, charts, portraits
+from fairbits.report.figures.style import Picture
 from fairbits.report.record import Axes, Debugged, Portrait, Repaired
-from fairbits.report.searching import searched_of, summary_of_run
-from fairbits.report.stages import debugged_of, repaired_of
+from fairbits.report.sections.people import axes_of, portrait_of
+from fairbits.report.sections.search import searched_of, summary_of_run
+from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.store import Case, Run, subject_of
 
 if TYPE_CHECKING:
-    from fairbits.domain.attribute import Codes
+    from fairbits.domain import Codes
 
 #: What knows the model that the twins of a person are scored with.
 Source = Run | Measurement | Evaluator

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbits.certify import Statement
-from fairbits.domain.words import quality
+from fairbits.domain import quality
 from fairbits.measure import Estimate, Noise, Stake
-from fairbits.subject.quality import Quality
+from fairbits.subject import Quality
 
 
 @dataclass(frozen=True, slots=True)

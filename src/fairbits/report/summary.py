@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.report.record import Portrait, ReportData
-from fairbits.store.files import plain
+from fairbits.store import plain
 
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairbits.domain.words import joined, shortened, unsigned_zero
+from fairbits.domain import joined, shortened, unsigned_zero
 from fairbits.measure import Noise
 from fairbits.report.record import About, Measured, Searched
 

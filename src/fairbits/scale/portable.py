@@ -6,11 +6,10 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from fairbits.data import Subject, load_subject
-from fairbits.domain.limits import GrantOptions
-from fairbits.domain.words import joined
+from fairbits.data import load_subject
+from fairbits.domain import GrantOptions, joined
 from fairbits.errors import ModelError
-from fairbits.subject import differences
+from fairbits.subject import Subject, differences
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes
-from fairbits.engine import Evaluation, Foresight
+from fairbits.domain import Codes
+from fairbits.engine import Evaluation, Foresight, Keys, Seen, keys_of
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.seen import Keys, Seen, keys_of
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
 MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000

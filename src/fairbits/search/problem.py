@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Table
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Table
+from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
-from fairbits.measure import Evaluator
-from fairbits.measure.plausibility import Plausibility
-from fairbits.search.nearest import NearestRow
+from fairbits.measure import Evaluator, Plausibility
 
 Indices = npt.NDArray[np.int64]
 

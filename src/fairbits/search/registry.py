@@ -9,21 +9,21 @@ from typing import Any, get_args, get_type_hints
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.models import kind_of
-from fairbits.search.adf import Adf
-from fairbits.search.aequitas import Aequitas
-from fairbits.search.climb import Climb
-from fairbits.search.dice import Dice
-from fairbits.search.eidig import Eidig
-from fairbits.search.exhaustive import Exhaustive
-from fairbits.search.expga import ExpGA
-from fairbits.search.grft import Grft
-from fairbits.search.maft import Maft
-from fairbits.search.neuronfair import NeuronFair
 from fairbits.search.problem import Problem
-from fairbits.search.sg import Sg
+from fairbits.search.strategies.adf import Adf
+from fairbits.search.strategies.aequitas import Aequitas
+from fairbits.search.strategies.climb import Climb
+from fairbits.search.strategies.dice import Dice
+from fairbits.search.strategies.eidig import Eidig
+from fairbits.search.strategies.exhaustive import Exhaustive
+from fairbits.search.strategies.expga import ExpGA
+from fairbits.search.strategies.grft import Grft
+from fairbits.search.strategies.maft import Maft
+from fairbits.search.strategies.neuronfair import NeuronFair
+from fairbits.search.strategies.random import Random
+from fairbits.search.strategies.sg import Sg
+from fairbits.search.strategies.themis import Themis
 from fairbits.search.strategy import Strategy
-from fairbits.search.themis import Themis
-from fairbits.search.uniform import Random
 
 OURS: tuple[type[Strategy], ...] = (Climb, Dice, Random)
 RIVALS: tuple[type[Strategy], ...] = (Adf, Aequitas, Eidig, ExpGA, Grft, Maft, NeuronFair, Sg, Themis)

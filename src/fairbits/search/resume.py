@@ -19,8 +19,7 @@ from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
 from fairbits.search.oracle import Replay, Tally
 from fairbits.search.tasks import Plan, Task
-from fairbits.store import Run, TaskRecord
-from fairbits.store.manifest import check_same
+from fairbits.store import Run, TaskRecord, check_same
 
 #: Settings of a search that a run keeps.
 SETTINGS = ("strategy", "options", "seed", "epsilon", "partition", "within", "min_plausibility", "batch")

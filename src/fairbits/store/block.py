@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes
 from fairbits.store.records import Layout
 
 Figures = Mapping[str, Any]

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.store.files import write_whole
+from fairbits.store.location import is_local
 from fairbits.store.parts import FOLDER, Part
-from fairbits.store.places import is_local
 from fairbits.store.records import BUCKET, Layout
 
 NAME = "doubles.parquet"
@@ -100,7 +100,7 @@ def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together:
             listed = ", ".join(_text(str(part.path.resolve())) for part in parts)
             connection.execute(f"CREATE VIEW written AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - quoted
         else:
-            from fairbits.store.questions import elsewhere
+            from fairbits.store.sql import elsewhere
 
             connection.register("written", elsewhere(list(parts), layout))
         groups = [buckets[first : first + together] for first in range(0, len(buckets), together)]

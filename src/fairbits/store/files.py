@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import OptionError
-from fairbits.store.places import is_local
+from fairbits.store.location import is_local
 
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.store import doubles, parts, tasks
 from fairbits.store.files import TEMPORARY
-from fairbits.store.places import is_local
+from fairbits.store.location import is_local
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -11,10 +11,10 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.domain import Schema
-from fairbits.domain.toml import document_of_schema, schema_of_document
 from fairbits.errors import OptionError
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
+from fairbits.subject import document_of_schema, schema_of_document
 
 FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")

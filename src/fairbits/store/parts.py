@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes
 from fairbits.store.files import write_whole
-from fairbits.store.places import is_local
+from fairbits.store.location import is_local
 from fairbits.store.records import BUCKET, FIGURES, Layout
 
 FOLDER = "cases"

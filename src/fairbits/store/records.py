@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairbits.domain import Attribute, Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Attribute, Codes, Schema
 
 #: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``twins`` those that can exist,
 #: ``plausibility`` is a percentile among the rows of the table, ``seed_row`` the row that the search started from

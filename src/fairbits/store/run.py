@@ -12,17 +12,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from fairbits.domain import Schema, Twins
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema, Twins
 from fairbits.errors import FairbitsError
 from fairbits.store import doubles, parts
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store.files import read_json
-from fairbits.store.places import place_of, reaching
-from fairbits.store.questions import Questions, check_top
+from fairbits.store.location import place_of, reaching
 from fairbits.store.records import FIGURES, Case, Layout
 from fairbits.store.rows import read_rows
+from fairbits.store.sql import Questions, check_top
 from fairbits.store.tasks import TaskRecord, read_records
 
 _OVERVIEW = """
@@ -85,7 +84,7 @@ class Run:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
 
     def _repr_html_(self) -> str:
-        from fairbits.domain.tables import html_table
+        from fairbits.domain import html_table
 
         manifest, summary = self.manifest, self.summary or {}
         rows = [

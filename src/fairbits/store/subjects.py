@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from fairbits.data import Subject, load_subject
-from fairbits.domain.limits import GrantOptions
+from fairbits.data import load_subject
+from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.store.run import Run
-from fairbits.subject import check_identity
+from fairbits.subject import Subject, check_identity
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:

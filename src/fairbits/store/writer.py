@@ -18,15 +18,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema
 from fairbits.errors import FairbitsError
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store import parts, tasks
 from fairbits.store.block import Block, Complete, nothing_more
 from fairbits.store.files import write_json
-from fairbits.store.places import place_of, reaching
+from fairbits.store.location import place_of, reaching
 from fairbits.store.records import Layout
 from fairbits.store.rows import write_rows
 from fairbits.store.tasks import TaskRecord

@@ -1,6 +1,5 @@
 """What a figure is about: a model, a table and a schema, settled once, the right way round and by one rule."""
 
-from fairbits.subject.identity import Identity, check_identity, differences, identity_of
-from fairbits.subject.probe import Probe, ask_probe
+import lazy_loader
 
-__all__ = ["Identity", "Probe", "ask_probe", "check_identity", "differences", "identity_of"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import ModelError
-from fairbits.models import HasClassScores, Model, Network
-from fairbits.models.direction import speaks_of
+from fairbits.models import HasClassScores, Model, Network, speaks_of
 from fairbits.subject.quality import Quality, agreement
 
 #: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.

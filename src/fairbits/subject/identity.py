@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairbits.domain import Encoding, Schema, Table
-from fairbits.domain.words import joined
+from fairbits.domain import Encoding, Schema, Table, joined
 from fairbits.errors import OptionError
 from fairbits.models import Model, ModelOptions
 from fairbits.subject import ingredients

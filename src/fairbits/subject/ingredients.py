@@ -18,11 +18,20 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Encoding, Lookup, Numeric, Schema, Table
-from fairbits.models import Activation, Loaded, Model, ModelOptions, Network, Repeated, kind_of
-from fairbits.models.callables import is_reference
-from fairbits.models.foreign import ForeignModel, attribute
-from fairbits.models.loading import is_url
-from fairbits.models.torch_module import TorchModel
+from fairbits.models import (
+    Activation,
+    ForeignModel,
+    Loaded,
+    Model,
+    ModelOptions,
+    Network,
+    Repeated,
+    TorchModel,
+    attribute,
+    is_reference,
+    is_url,
+    kind_of,
+)
 
 Ingredients = dict[str, str]
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Table, Twins
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Encoding, Schema, Table, Twins
 from fairbits.models import Model, Network, fresh_scores
 
 #: Scores in a probe, and twins of one person among them.

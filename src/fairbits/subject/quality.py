@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.decision import rule_words
-from fairbits.domain.words import shortened
+from fairbits.domain import rule_words, shortened
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.table import check_domain
+from fairbits.domain import Schema, check_domain
 from fairbits.errors import TableError, choose_from
 
 Ints = npt.NDArray[np.int64]

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Attribute, Codes
-from fairbits.domain.rules.binding import Binder
-from fairbits.domain.rules.parsing import parse
-from fairbits.domain.rules.syntax import (
+from fairbits.domain.rules.grammar import parse
+from fairbits.domain.rules.resolution import Binder
+from fairbits.domain.rules.tokens import shown
+from fairbits.domain.rules.tree import (
     Among,
     Arithmetic,
     Compare,
@@ -25,7 +26,6 @@ from fairbits.domain.rules.syntax import (
     Number,
     names_in,
 )
-from fairbits.domain.rules.tokens import shown
 from fairbits.errors import SchemaError
 
 Truth = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from fairbits.domain.rules.syntax import KEYWORDS
+from fairbits.domain.rules.tree import KEYWORDS
 from fairbits.errors import SchemaError
 
 _TOKEN = re.compile(

@@ -10,9 +10,9 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
-from fairbits.models.blackbox import reason
-from fairbits.models.chain import NotNative
+from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded
+from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictors import RefusesMissing, from_predictor
 from fairbits.models.trees.ensemble import Damaged, Ensemble
@@ -132,7 +132,7 @@ def read_object(model: Any, schema: Schema | None) -> Read:
     classes = getattr(model, "classes_", None)
     if classes is None or read.labels is not None or len(classes) < 2:
         return read
-    from fairbits.domain.table import text_of
+    from fairbits.domain import text_of
 
     return replace(read, labels=tuple(text_of(value) for value in list(classes)))
 

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Schema
-from fairbits.domain.table import text_of
+from fairbits.domain import Schema, text_of
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.blackbox import reason
-from fairbits.models.chain import NotNative
+from fairbits.models.black_box import reason
+from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
 from fairbits.models.trees.features import Features, Read
 

@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Unseen
-from fairbits.domain.attribute import MISSING
-from fairbits.domain.decoding import table_columns, values_of
-from fairbits.domain.encoding import Part
-from fairbits.domain.table import text_of
+from fairbits.domain import (
+    MISSING,
+    Attribute,
+    Encoding,
+    Lookup,
+    Numeric,
+    Part,
+    Schema,
+    Unseen,
+    table_columns,
+    text_of,
+    values_of,
+)
 from fairbits.errors import ModelError, choose_from
 from fairbits.models.options import ModelOptions
 from fairbits.models.trees.ensemble import Ensemble

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import ModelError
-from fairbits.models.protocols import Array, SeveralClasses
+from fairbits.models.base import Array, SeveralClasses
 from fairbits.models.trees.ensemble import Ensemble, Floats
 
 #: Rows whose leaves are found at once.

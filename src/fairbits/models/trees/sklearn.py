@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.table import text_of
-from fairbits.models.chain import NotNative
+from fairbits.domain import text_of
+from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree, check_tree
 from fairbits.models.trees.features import Features, Read
 

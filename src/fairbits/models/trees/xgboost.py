@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.models.chain import NotNative
+from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
 from fairbits.models.trees.features import Features, Read
 

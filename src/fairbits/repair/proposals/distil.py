@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema
 from fairbits.errors import CapabilityError
-from fairbits.models import Model, Network
-from fairbits.models.fitting import Fitting, refit
-from fairbits.repair.blinding import blinded, protected_inputs
+from fairbits.models import Fitting, Model, Network, refit
+from fairbits.repair.proposals.blind import blinded, protected_inputs
 from fairbits.repair.proposals.guard import Guard
 
 #: People near the rows for every row, at least and at most so many.

@@ -12,16 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import Subject, make_subject
-from fairbits.domain import Encoding, Schema, Table, Twins, Unseen
-from fairbits.domain.attribute import Codes
-from fairbits.domain.encoding import Inputs, Lookup, Numeric
-from fairbits.domain.reading import as_arrow
-from fairbits.domain.table import table_from_arrow
+from fairbits.domain import (
+    Codes,
+    Encoding,
+    Inputs,
+    Lookup,
+    Numeric,
+    Schema,
+    Table,
+    Twins,
+    Unseen,
+    as_arrow,
+    table_from_arrow,
+)
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import HasClassScores, ModelOptions, kind_of, read_model
-from fairbits.models.protocols import Array
+from fairbits.models import Array, HasClassScores, ModelOptions, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -31,6 +37,7 @@ from fairbits.repair.proposals.clip import (
     proved_classes,
 )
 from fairbits.repair.proposals.threshold import fitted_shift
+from fairbits.subject import Subject, make_subject
 
 #: Twins that are asked about at once where rows come encoded.
 _ROWS = 65_536

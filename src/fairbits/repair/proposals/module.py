@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Decoder
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Decoder
 from fairbits.errors import CapabilityError
 from fairbits.repair.proposals.clip import HAIR
 from fairbits.repair.proposals.guard import Guard

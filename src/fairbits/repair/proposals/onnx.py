@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import ModelError
-from fairbits.models import Network
-from fairbits.models.onnx import FAVOURABLE_KEY
-from fairbits.models.onnx_graph import import_onnx
-from fairbits.models.onnx_writing import activation_node
+from fairbits.models import FAVOURABLE_KEY, Network, activation_node, import_onnx
 from fairbits.repair.proposals.arrays import GuardArrays
 
 _HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
-from fairbits.domain.attribute import Codes
+from fairbits.domain import Codes, Schema
 from fairbits.measure import Evaluator
 from fairbits.repair.margins import balanced_loss
 from fairbits.repair.proposals.clip import moved

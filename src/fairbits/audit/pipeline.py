@@ -1,0 +1,465 @@
+"""The main job: measure, search, debug, repair, certify, report. Each stage can be left out, and is not done twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.audit.run import AuditRun
+from fairbits.debug import Tried, TryOut, try_here
+from fairbits.domain import Codes
+from fairbits.engine import work_time
+from fairbits.errors import OptionError, UsageError, choose_from
+from fairbits.measure import Evaluator, evaluator_of
+from fairbits.models import Do, HasActivations, Network
+from fairbits.report import (
+    ReportData,
+    compute_report,
+    keep_measurement,
+    kept_measurement,
+    measure_rows,
+    proxies_of,
+    write_report,
+)
+from fairbits.scale import Hands, search
+from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
+from fairbits.store import Run, new_folder, read_json
+from fairbits.subject import Subject, check_identity
+
+STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
+SKIPPABLE = ("search", "debug", "repair", "certify", "proxies")
+#: Seconds for everything, where nothing is said.
+DEFAULT_SECONDS = 60.0
+#: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
+AMPLE = 45.0
+#: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
+KEPT = 15.0
+
+#: Values that neurons are held at between two looks at the clock.
+STEP = 64
+
+#: Is told about every stage: its name, what happens ("start", "say", "done", "kept", "skipped", "failed"), and words;
+#: and first of all about the plan ("plan", "plan", words).
+Tell = Callable[[str, str, str], None]
+
+
+class _LateError(UsageError):
+    """A stage has used up its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What each stage may take of the whole, in seconds.
+
+    Attributes
+    ----------
+    seconds : float
+        The whole.
+    measure, search, attack : float
+        What measuring may take at most, what the search takes, and each of the two attacks on a repair.
+    debug_by, repair_by : float
+        Seconds after the beginning at which debugging and repair must have ended.
+    certify : float
+        What certifying takes; below ``KEPT`` seconds in all it proves nothing over sets of people.
+    samples, retrain : int, bool
+        How many cases debugging looks at, and whether repair may train networks.
+    """
+
+    seconds: float
+    measure: float
+    search: float
+    attack: float
+    debug_by: float
+    repair_by: float
+    certify: float
+    samples: int
+    retrain: bool
+
+    @classmethod
+    def of(cls, seconds: float) -> Shares:
+        """Split a budget: about a third for the search, the rest for what explains and mends."""
+        if not seconds > 0:
+            raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
+        ample = seconds >= AMPLE
+        return cls(
+            seconds,
+            measure=0.2 * seconds,
+            search=0.35 * seconds,
+            attack=max(0.5, 0.04 * seconds),
+            debug_by=0.75 * seconds if seconds >= KEPT else inf,
+            repair_by=1.05 * seconds if seconds >= KEPT else inf,
+            certify=min(max(0.2, 0.08 * seconds), 60.0),
+            samples=1000 if ample else 400,
+            retrain=ample,
+        )
+
+    def words(self, skip: frozenset[str]) -> str:
+        """The plan in one line."""
+        training = "with" if self.retrain else "without"
+        until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
+        parts = {
+            "measure": f"measure at most {self.measure:.1f} s",
+            "search": f"search {self.search:.1f} s",
+            "debug": f"debug {until[0]}",
+            "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
+            "certify": f"certify {self.certify:.1f} s",
+            "proxies": "indirect bits and groups",
+            "report": "then the report",
+        }
+        return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How an audit is to be done."""
+
+    seconds: float | None = None
+    seed: int = 0
+    epsilon: float | None = None
+    partition: str = "constrained"
+    threads: int | None = None
+    skip: frozenset[str] = frozenset()
+    workers: int | None = None
+    ray: str | None = None
+    within: int | None = None
+    min_plausibility: float | None = None
+
+    @property
+    def hands(self) -> Hands:
+        """Who does the work."""
+        return Hands(self.workers, self.ray, self.threads)
+
+    def __post_init__(self) -> None:
+        strange = next((name for name in self.skip if name not in SKIPPABLE), None)
+        if strange is not None:
+            raise OptionError(f"stage {strange!r} cannot be skipped; {choose_from(strange, SKIPPABLE)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible)."""
+
+    run: AuditRun
+    data: ReportData
+    page: Path
+    seconds: dict[str, float | None] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    stopped: bool = False
+
+
+def audit_subject(
+    subject: Subject,
+    wishes: Wishes,
+    folder: Path | None = None,
+    *,
+    resume: bool = False,
+    tell: Tell | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Audited:
+    """Do everything and write the report. ``resume`` goes on in a folder; ``stop`` ends the search early."""
+    return _Auditing(subject, wishes, folder, resume, tell or _silent, stop or (lambda: False)).do()
+
+
+class _Auditing:
+    """One audit in progress."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        wishes: Wishes,
+        folder: Path | None,
+        resume: bool,
+        tell: Tell,
+        stop: Callable[[], bool],
+    ):
+        if subject.schema.observed and not subject.schema.protected:
+            # Nobody has a twin: the rows say all there is, and there is nothing to search, explain or mend.
+            wishes = replace(wishes, skip=wishes.skip | {"search", "debug", "repair"})
+        self.subject, self.wishes, self.resume, self.stop = subject, wishes, resume, stop
+        self.folder = folder or new_folder(subject.name, "audit")
+        self.shares = Shares.of(DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds)
+        self.tell = tell
+        self.begin = work_time()
+        self.seconds: dict[str, float | None] = {}
+        self.faults: dict[str, str] = {}
+
+    def do(self) -> Audited:
+        self.tell("plan", "plan", self.shares.words(self.wishes.skip))
+        if self.resume:
+            record = Run.open(self.folder).manifest
+            if self.subject.repeats == 1:
+                self.subject = self.subject.with_repeats(record.get("repeats", 1))
+            check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
+        document = self._timed("measure", self._measure)
+        run = self._search()
+        # What getting ready took beyond the plan (a cold start, a busy machine) is not taken from the other stages.
+        self.begin += max(0.0, self._now - self.shares.measure - self.shares.search)
+        keep_measurement(run.folder, document)
+        self._after_search(run, "debug", "debug.json", self._debug)
+        self._after_search(run, "repair", "repair.json", self._repair)
+        self._certified(run)
+        self._proxies(run)
+        data, page = self._timed("report", lambda: self._report(run))
+        return Audited(
+            AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
+        )
+
+    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
+        self.tell(stage, "start", "")
+        begin = time.perf_counter()
+        found = work()
+        self.seconds[stage] = time.perf_counter() - begin
+        self.tell(stage, "done", "")
+        return found
+
+    def _measure(self) -> dict[str, Any]:
+        wishes, subject = self.wishes, self.subject
+        evaluator = evaluator_of(subject, epsilon=wishes.epsilon, partition=wishes.partition, threads=wishes.threads)
+        kept = kept_measurement(self.folder, subject, evaluator) if self.resume else None
+        if kept is not None:
+            return kept
+
+        def progress(done: int, total: int) -> None:
+            self.tell("measure", "say", f"{done:,} of {total:,} rows")
+
+        rows = self._rows_in_time(evaluator)
+        return measure_rows(evaluator, subject, wishes.seed, progress=progress, max_rows=rows)
+
+    def _rows_in_time(self, evaluator: Evaluator) -> int | None:
+        """How many rows a slow model can be asked about in the time of measuring; None: all of them."""
+        table = self.subject.table
+        if isinstance(self.subject.model, Network):
+            return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
+        evaluator.evaluate(table.codes[:1])  # compiles, connects
+        few = table.codes[:8]
+        begin = time.perf_counter()
+        evaluator.evaluate(few)
+        each = (time.perf_counter() - begin) / max(1, len(few))
+        rows = int(self.shares.measure / max(each, 1e-9))
+        if rows >= len(table):
+            return None
+        # A small batch says too little about a large one: ask about more, unless that alone would take too long.
+        more = table.codes[: max(8, min(rows // 4, 512))]
+        begin = time.perf_counter()
+        evaluator.evaluate(more)
+        each = (time.perf_counter() - begin) / len(more)
+        rows = int((self.shares.measure - self._now) / max(each, 1e-9))
+        return None if rows >= len(table) else max(1, rows)
+
+    @property
+    def _now(self) -> float:
+        """Seconds since the audit began; compiling, which is done once per machine, does not count."""
+        return work_time() - self.begin
+
+    def _until(self, stage: str, limit: float) -> Callable[[str], None]:
+        """What a stage says while it works; ends it where its time is over."""
+
+        def say(words: str) -> None:
+            if self._now > limit:
+                raise _LateError(
+                    f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
+                    f"{words!r} at {self._now:.1f} s); do it with: fairbits {stage} {self.folder}"
+                )
+            self.tell(stage, "say", words)
+
+        return say
+
+    def _search(self) -> Run:
+        run = Run.open(self.folder) if self.resume else None
+        if run is not None and ("search" in self.wishes.skip or self._enough(run)):
+            self._leave("search", "skipped" if "search" in self.wishes.skip else "kept")
+            return run
+        settings = self._settings(run)
+
+        def watch(tally: Tally, seconds: float) -> None:
+            self.tell("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
+
+        return self._timed(
+            "search",
+            lambda: search(
+                self.subject,
+                settings,
+                self.folder,
+                hands=self.wishes.hands,
+                resume=run is not None,
+                watch=watch,
+                stop=self.stop,
+            ),
+        )
+
+    def _enough(self, run: Run) -> bool:
+        """Whether the search has ended, and no longer budget was asked for."""
+        used = (run.summary or {}).get("seconds") or 0.0
+        return run.status == "finished" and (self.wishes.seconds is None or used >= self.shares.search)
+
+    def _settings(self, run: Run | None) -> Settings:
+        """As wished; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
+        wishes = self.wishes
+        settings = Settings(
+            Budget(seconds=self.shares.search),
+            seed=wishes.seed,
+            epsilon=wishes.epsilon,
+            partition=wishes.partition,
+            within=wishes.within,
+            min_plausibility=wishes.min_plausibility,
+            threads=wishes.threads,
+            strategy=DEFAULT,
+        )
+        if run is not None:
+            return replace(settings, **kept_settings(run.manifest, {}))
+        if "search" in wishes.skip:
+            return replace(settings, budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": 0})
+        return settings
+
+    def _after_search(self, run: Run, stage: str, file: str, work: Callable[[Run], Any]) -> None:
+        """A stage that needs the cases. What it cannot do is said, and the audit goes on."""
+        if stage in self.wishes.skip or self.stop():
+            return self._leave(stage, "skipped")
+        if is_current(run, file):
+            return self._leave(stage, "kept")
+        if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
+            return self._leave(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
+        limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
+        try:
+            self._until(stage, limit)("not begun")
+            self._timed(stage, lambda: work(run))
+        except UsageError as error:
+            self.faults[stage] = str(error)
+            self.seconds[stage] = None
+            self.tell(stage, "failed", str(error))
+        return None
+
+    def _leave(self, stage: str, how: str) -> None:
+        self.seconds[stage] = None
+        self.tell(stage, how, "")
+
+    def _proxies(self, run: Run) -> None:
+        """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
+        from fairbits.proxies import study_subject
+        from fairbits.store import write_json
+
+        if "proxies" in self.wishes.skip or self.stop():
+            return self._leave("proxies", "skipped")
+        kept = proxies_of(run.folder, self.subject)
+        if self.resume and kept is not None and kept.get("identity") == self.subject.identity.id:
+            return self._leave("proxies", "kept")
+
+        def work() -> None:
+            found = study_subject(
+                self.subject,
+                seed=self.wishes.seed,
+                columns=self.shares.retrain,
+                progress=self._until("proxies", inf),
+            )
+            write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})
+
+        try:
+            self._timed("proxies", work)
+        except UsageError as error:
+            self.faults["proxies"] = str(error)
+            self.seconds["proxies"] = None
+            self.tell("proxies", "failed", str(error))
+        return None
+
+    def _debug(self, run: Run) -> None:
+        from fairbits.debug import debug_run
+        from fairbits.scale import try_out_by
+
+        say = self._until("debug", self.shares.debug_by)
+        try_out = try_out_by(self.wishes.hands) or _in_steps(say)
+        debug_run(
+            run,
+            subject=self.subject,
+            samples=self.shares.samples,
+            inside=isinstance(self.subject.model, HasActivations),
+            seed=self.wishes.seed,
+            threads=self.wishes.threads,
+            stage=say,
+            try_out=try_out,
+        )
+
+    def _repair(self, run: Run) -> None:
+        from fairbits.audit.attack import repair
+
+        repair(
+            run,
+            subject=self.subject,
+            attack_budget=Budget(seconds=self.shares.attack),
+            retrain=self.shares.retrain,
+            seed=self.wishes.seed,
+            threads=self.wishes.threads,
+            hands=self.wishes.hands,
+            watch=self._until("repair", self.shares.repair_by),
+        )
+
+    def _certified(self, run: Run) -> None:
+        """What can be said about everybody, before and after the repair; it needs no cases."""
+        from fairbits.certify import CertifyOptions, certify_run
+
+        if "certify" in self.wishes.skip or self.stop():
+            return self._leave("certify", "skipped")
+        if self.resume and self.seconds.get("search") is None and self.seconds.get("repair") is None:
+            from fairbits.certify import read_statements
+
+            if read_statements(run.folder):
+                return self._leave("certify", "kept")
+        wishes, shares = self.wishes, self.shares
+        options = CertifyOptions(
+            shares.certify,
+            seed=wishes.seed,
+            epsilon=wishes.epsilon,
+            threads=wishes.threads,
+            proofs=shares.seconds >= KEPT,
+        )
+
+        def work() -> None:
+            certify_run(
+                run.folder,
+                self.subject,
+                options,
+                stop=self.stop,
+                watch=lambda words: self.tell("certify", "say", words),
+            )
+
+        try:
+            self._timed("certify", work)
+        except UsageError as error:
+            self.faults["certify"] = str(error)
+            self.seconds["certify"] = None
+            self.tell("certify", "failed", str(error))
+        return None
+
+    def _report(self, run: Run) -> tuple[ReportData, Path]:
+        data = compute_report(run, subject=self.subject, threads=self.wishes.threads)
+        notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.faults.items())
+        data = replace(data, warnings=(*data.warnings, *notes))
+        return data, write_report(data, run.folder)
+
+
+def is_current(run: Run, name: str) -> bool:
+    """Whether a stage's file is there, and read the cases that are there now: told by their content."""
+    path = run.folder / name
+    return path.is_file() and read_json(path).get("content") == run.content()
+
+
+def _in_steps(say: Callable[[str], None]) -> TryOut:
+    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
+
+    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+        found = []
+        for start in range(0, max(len(dos), 1), STEP):
+            say(f"holding neurons: {start:,} of {len(dos):,} values tried")
+            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged))
+        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
+
+    return try_out
+
+
+def _silent(_stage: str, _event: str, _words: str) -> None:
+    """Nobody listens."""

@@ -1,0 +1,6 @@
+from .files import certify_run as certify_run
+from .files import read_statements as read_statements
+from .run import Certificate as Certificate
+from .run import CertifyOptions as CertifyOptions
+from .run import certify_subject as certify_subject
+from .statement import Statement as Statement

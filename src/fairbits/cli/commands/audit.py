@@ -1,0 +1,132 @@
+"""`fairbits audit`: from a model and a table to one page, in about a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional, Unpack
+
+import typer
+
+from fairbits.cli.options import (
+    AsIs,
+    Epsilon,
+    Json,
+    Out,
+    PartitionOrRun,
+    Protected,
+    Ray,
+    RepeatsOrRun,
+    Resume,
+    Skip,
+    SubjectOrRun,
+    Threads,
+    Workers,
+    granting,
+    names_of,
+    stages_of,
+    threads_of,
+)
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
+from fairbits.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairbits.domain import GrantOptions
+    from fairbits.subject import Subject
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
+_Text = Optional[str]  # noqa: UP045
+
+
+@granting
+def audit(
+    subject: SubjectOrRun = None,
+    budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.", show_default="60s")] = None,
+    out: Out = None,
+    skip: Skip = None,
+    resume: Resume = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same audit.", show_default="0")] = None,
+    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
+    epsilon: Epsilon = None,
+    partition: PartitionOrRun = None,
+    protected: Protected = None,
+    threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
+    repeats: RepeatsOrRun = None,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
+    given = {
+        "seed": seed,
+        "epsilon": epsilon,
+        "partition": partition,
+        "within": within,
+        "min_plausibility": min_plausibility,
+    }
+    chosen = _Chosen(subject, resume, given, protected, repeats)
+    loaded = chosen.subject(as_is, **grants)
+    from fairbits.audit import Wishes, audit_subject
+    from fairbits.cli.render.audit import show, stages
+    from fairbits.report import summary_of
+    from fairbits.search import seconds_of
+
+    seconds = None if budget is None else seconds_of(budget)
+    wishes = Wishes(
+        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, **chosen.settings()
+    )
+    with stages(shown=not as_json) as tell, gentle_stop() as stop:
+        found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
+    if as_json:
+        whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
+        print_json({**whole, "summary": summary_of(found.data)})
+    else:
+        show(found)
+    if found.stopped:
+        raise typer.Exit(130)
+
+
+class _Chosen:
+    """What was asked for; a run that goes on keeps its own settings, and refuses others."""
+
+    def __init__(
+        self,
+        subject: str | None,
+        resume: Path | None,
+        given: dict[str, Any],
+        protected: str | None,
+        repeats: int | None,
+    ):
+        self.given, self.source, self.repeats = given, subject, repeats
+        self.protected = None if protected is None else names_of(protected)
+        self.kept: dict[str, Any] = {}
+        if resume is not None:
+            from fairbits.search import kept_settings
+            from fairbits.store import Run
+
+            self.kept = Run.open(resume).manifest
+            kept_settings(self.kept, {**given, "protected": self.protected, "repeats": repeats})
+
+    def subject(self, as_is: bool, /, **grants: Unpack[GrantOptions]) -> Subject:
+        from fairbits.data import load_subject
+
+        source = self.source or self.kept.get("source")
+        if source is None:
+            raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
+        loaded = load_subject(source, **grants)
+        names = self.protected or self.kept.get("protected")
+        loaded = loaded if names is None else loaded.with_protected(names)
+        loaded = loaded.with_repeats(self.repeats or self.kept.get("repeats", 1))
+        return loaded.checked(as_is=as_is or bool(self.kept.get("as_is")))
+
+    def settings(self) -> dict[str, Any]:
+        chosen = {name: self.kept.get(name) if value is None else value for name, value in self.given.items()}
+        return {name: value for name, value in chosen.items() if value is not None}

@@ -1,0 +1,103 @@
+"""`fairbits cases`: what a search found, worst first."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import Json, RunPlace
+from fairbits.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fairbits.store import Case, Run
+
+#: How many cases a terminal shows when nothing is said. A file gets all of them.
+SHOWN = 20
+
+
+def cases(
+    run: RunPlace,
+    top: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help="How many cases.", show_default=f"{SHOWN}, in a file all"),
+    ] = None,
+    where: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Only cases for which this SQL condition holds, e.g. \"k >= 8 and occupation = 'Sales'\"."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write them to a file: .csv, .parquet or .json."),
+    ] = None,
+    time_limit: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="How long the condition of --where may take, e.g. 60s.", show_default="15s"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if there is one.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The cases of a run, ranked by severity: the most classes first, then the widest span."""
+    from fairbits.cli.files import check_target, export, records
+    from fairbits.search import seconds_of
+    from fairbits.store import SECONDS, Run
+    from fairbits.store import time_limit as limited_to
+
+    if out is not None:
+        check_target(out, force=force)
+    opened = Run.open(run)
+    shown = SHOWN if top is None else top
+    with limited_to(SECONDS if time_limit is None else seconds_of(time_limit)):
+        if out is not None:
+            rows = export(opened.batches(where=where, top=top), out)
+            if as_json:
+                print_json({"cases": rows, "out": str(out)}, indent=None)
+            else:
+                print(f"{rows:,} cases in {out}")
+        elif as_json:
+            found = opened.cases(where=where, top=shown)
+            print_json(list(records([found])))
+        else:
+            _show(opened, opened.worst(shown, where=where), where)
+    _warn(opened)  # last, because some damage shows only while reading
+
+
+def _warn(run: Run) -> None:
+    for warning in run.warnings():
+        print(f"fairbits: {warning}", file=sys.stderr)
+
+
+def _show(run: Run, found: list[Case], where: str | None) -> None:
+    from rich.text import Text
+
+    from fairbits.cli.console import Console
+    from fairbits.cli.render.people import harmless, people_text
+
+    console = Console(highlight=False)
+    if not found:
+        reason = f"of the {len(run):,} cases, none fits {where!r}." if where else "the run has no cases."
+        console.print(Text(harmless(reason)))
+        return
+    chosen = " that fit" if where else ""
+    title = f"The worst{chosen}, of {len(run):,} cases" if len(found) > 1 else f"The worst case{chosen}"
+    console.print(people_text(title, [(case, place_of(case), origin_of(case)) for case in found]))
+
+
+def place_of(case: Case) -> str:
+    """How far a case is from real people."""
+    if case.changed == 0:
+        return "a real row"
+    if case.changed < 0:
+        return "distance unknown"
+    return f"{case.changed} attribute{'s' if case.changed > 1 else ''} from a real row"
+
+
+def origin_of(case: Case) -> str:
+    """How a case was found."""
+    from fairbits.cli.render.people import harmless
+
+    start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""
+    figures = f"span {case.span:.3f}, plausibility {case.plausibility:.0f}"
+    return f"{figures}; evaluation {case.evaluation:,}, {harmless(case.origin)}{start}"

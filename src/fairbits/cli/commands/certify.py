@@ -1,0 +1,101 @@
+"""`fairbits certify`: what can be proved about a model, and for how many people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, names_of, threads_of
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import INTERRUPTED, gentle_stop
+
+if TYPE_CHECKING:
+    from fairbits.certify import Certificate
+    from fairbits.domain import GrantOptions
+
+_Number = Optional[int]  # noqa: UP045 - typer reads the annotation at run time
+
+
+@granting
+def certify(
+    subject: Annotated[
+        str, typer.Argument(help="A built-in subject, a subject.toml, or the folder of a run.", show_default=False)
+    ],
+    budget: Annotated[str, typer.Option(help="About how long in all, e.g. 30s, 5m.")] = "30s",
+    changes: Annotated[int, typer.Option(help="How far from real rows the statement about near people goes.")] = 1,
+    k: Annotated[_Number, typer.Option("--k", help="Prove at most so many classes.", show_default="largest")] = None,
+    epsilon: Epsilon = None,
+    protected: Protected = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.", min=0)] = 0,
+    threads: Threads = 0,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """What can be said about everybody: exact, proved over sets of people, or statistical.
+
+    Ends with the budget or Ctrl-C; what is certain by then is said. In a run's folder it goes to certify.json.
+    """
+    from fairbits.search import seconds_of
+
+    seconds = seconds_of(budget)
+    from fairbits.certify import CertifyOptions, certify_run, certify_subject
+
+    options = CertifyOptions(seconds, changes, k, seed, epsilon, threads_of(threads))
+    folder = Path(subject)
+    run = folder if (folder / "run.json").is_file() else None
+    if run is not None:
+        from fairbits.audit import AuditRun
+        from fairbits.errors import OptionError
+
+        if protected is not None:
+            raise OptionError(f"--protected is {protected!r}, but a run has its own; leave it out.")
+        opened = AuditRun.open(run, **grants)
+        loaded = opened.subject.checked(as_is=True)
+        options = CertifyOptions(seconds, changes, k, seed, epsilon or opened.manifest["epsilon"], options.threads)
+    else:
+        from fairbits.data import load_subject
+
+        loaded = load_subject(subject, **grants)
+        loaded = (loaded if protected is None else loaded.with_protected(names_of(protected))).checked(as_is=as_is)
+    with _line(shown=not as_json) as watch, gentle_stop() as stop:
+        if run is None:
+            found = certify_subject(loaded, options, stop=stop, watch=watch)
+        else:
+            found = certify_run(run, loaded, options, stop=stop, watch=watch)
+    if as_json:
+        print_json(document(loaded.name, found))
+    else:
+        from fairbits.cli.render.certify import show
+
+        show(loaded.name, found)
+    if found.stopped:
+        raise typer.Exit(INTERRUPTED)
+
+
+def document(name: str, found: Certificate) -> dict[str, Any]:
+    """Everything that the terminal shows, as JSON."""
+    return {
+        "subject": name,
+        "statements": [one.document() for one in found.statements],
+        "notes": list(found.notes),
+        "stopped": found.stopped,
+    }
+
+
+@contextmanager
+def _line(*, shown: bool) -> Iterator[Callable[[str], None]]:
+    """One line on stderr that says what is being done; nothing where stderr is no terminal."""
+    from fairbits.cli.console import Console
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("…") as line:
+        yield lambda what: line.update(f"{what} …")

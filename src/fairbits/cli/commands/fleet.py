@@ -1,0 +1,113 @@
+"""`fairbits fleet`: every subject in a folder, and one page that says where to look first."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import (
+    AsIs,
+    Epsilon,
+    Json,
+    PartitionName,
+    Ray,
+    Skip,
+    Threads,
+    Workers,
+    granting,
+    stages_of,
+    threads_of,
+)
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
+
+if TYPE_CHECKING:
+    from fairbits.domain import GrantOptions
+    from fairbits.report import Audited, Fleet
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Text = Optional[str]  # noqa: UP045
+_Place = Optional[Path]  # noqa: UP045
+
+
+@granting
+def fleet(
+    folder: Annotated[Path, typer.Argument(help="A folder with subject.toml files, in it or below.")],
+    workers: Workers = None,
+    ray: Ray = None,
+    budget: Annotated[_Text, typer.Option(help="About how long for each subject.", show_default="60s")] = None,
+    out: Annotated[_Place, typer.Option(help="Folder of the page and all runs.", show_default="runs/…")] = None,
+    skip: Skip = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same audits.", min=0)] = 0,
+    epsilon: Epsilon = None,
+    partition: PartitionName = "constrained",
+    threads: Threads = 0,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """Audit many models in one go and rank them by severity; one that fails never stops the others."""
+    from fairbits.audit import Wishes, audit_fleet
+    from fairbits.search import seconds_of
+    from fairbits.store import new_folder
+
+    seconds = None if budget is None else seconds_of(budget)
+    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
+    with gentle_stop() as stop:
+        found, page = audit_fleet(
+            folder,
+            wishes,
+            out or new_folder("fleet"),
+            as_is=as_is,
+            **grants,
+            progress=None if as_json else _say,
+            stop=stop,
+        )
+        stopped = stop()
+    if as_json:
+        print_json({"page": str(page), **found.document()})
+    else:
+        _show(found, page)
+    if stopped:
+        raise typer.Exit(130)
+    if found.failed:
+        raise typer.Exit(3)
+
+
+def _say(done: int, total: int, entry: Audited | None) -> None:
+    """A line on stderr for every subject that has ended."""
+    from fairbits.cli.render.people import harmless
+
+    if entry is None:
+        print(f"{total} subjects", file=sys.stderr)
+    else:
+        how = "failed" if entry.error is not None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
+        print(f"{done:>4} of {total}  {harmless(entry.name)[:50]}: {how}", file=sys.stderr)
+
+
+def _show(found: Fleet, page: Path) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from fairbits.cli.console import Console
+    from fairbits.cli.render.people import harmless
+
+    console = Console(highlight=False)
+    console.print(Text(harmless(found.sentence), style="bold"))
+    if found.ranked:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("#", "model", "bits ≥", "of", "k ≥", "k rows", "rows flip"):
+            table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=heading != "model")
+        for place, one in enumerate(found.ranked, 1):
+            rate = "–" if one.flip_rate is None else f"{one.flip_rate:.1%}"
+            ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
+            table.add_row(str(place), Text(harmless(one.name)), f"{one.bits:.2f}", f"{one.bits_limit:.2f}", *ks, rate)
+        console.print(table)
+    for one in found.failed:
+        console.print(Text(f"{harmless(one.name)}: {harmless(one.error or '')}", style="yellow"))
+    console.print(Text("page  ").append(str(page), style="bold"))

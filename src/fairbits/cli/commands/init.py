@@ -1,0 +1,137 @@
+"""`fairbits init`: a subject.toml for your own table and model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fairbits.cli.options import AsIs, Json, granting, names_of
+from fairbits.cli.output import print_json
+from fairbits.errors import ModelError, OptionError, choose_from
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairbits.domain import GrantOptions, Group
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Text = Optional[str]  # noqa: UP045
+
+MOST_TWINS = 1000
+
+
+@granting
+def init(
+    table: Annotated[Path, typer.Argument(help="A CSV, Parquet, Feather or Arrow file.")],
+    model: Annotated[_Text, typer.Option(help="The model: a file, module:function or an address.")] = None,
+    target: Annotated[_Text, typer.Option(help="The column that the model predicts.")] = None,
+    protected: Annotated[_Text, typer.Option(help="Protected attributes, separated by commas.")] = None,
+    favourable: Annotated[_Text, typer.Option(help="The value of the target whose probability is the score.")] = None,
+    score_of: Annotated[_Text, typer.Option(help="The class that the model's single output speaks of.")] = None,
+    output: Annotated[_Text, typer.Option(help="What the model puts out: probability, logit or value.")] = None,
+    input_format: Annotated[
+        _Text, typer.Option("--input-format", "--eats", help="What goes into the model: frame, array or codes.")
+    ] = None,
+    factory: Annotated[_Text, typer.Option(help="module:function that builds the module of a file of weights.")] = None,
+    ignore: Annotated[_Text, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    max_twins: Annotated[int, typer.Option(help="At most so many twins (protected combinations).", min=1)] = MOST_TWINS,
+    delimiter: Annotated[str, typer.Option(help="What separates the columns of a CSV file.")] = ",",
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
+    from fairbits.domain import read_arrow
+    from fairbits.models import ModelOptions
+    from fairbits.subject import Draft, draft_schema, infer_classes, wider_schema, write_draft
+
+    if out.exists() and not force:
+        raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+    said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
+    options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
+    data = read_arrow(table, delimiter=delimiter)
+    ignored = tuple(names_of(ignore, "--ignore")) if ignore else ()
+    for name in ignored:
+        if name not in data.column_names:
+            remedy = choose_from(name, data.column_names)
+            raise OptionError(f"--ignore names {name!r}, which is not in the table; {remedy}")
+    silent = yes or as_json
+    target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
+    groups = _groups(data, (target, *ignored), silent)
+    names = _attribute_names(data, groups, (target, *ignored))
+    protected = protected or _ask("Which attributes are protected (comma-separated)?", names, "--protected", silent)
+    classes = infer_classes(data[target]) if target in data.column_names else ()
+    if favourable is None and classes and not silent:
+        question = f"Which value of {target} is favourable ({', '.join(classes)})?"
+        favourable = _answer(question, "--favourable", default=classes[-1])
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": names_of(protected),
+        "favourable": favourable,
+        "groups": groups,
+        "ignored": ignored,
+        "most_twins": max_twins,
+    }
+    schema = draft_schema(data, **asked)
+    draft = Draft(schema, table, model, delimiter, options, wider=wider_schema(data, schema, **asked))
+    drafted = write_draft(draft, out, force=force, as_is=as_is, **grants)
+    from fairbits.cli.render.init import overview, show
+
+    if as_json:
+        print_json(overview(drafted, out))
+    else:
+        show(drafted, out, data.num_rows)
+    if drafted.trouble is not None:
+        raise ModelError(drafted.trouble)
+
+
+def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
+    """Ask a person; where nobody is to be asked, name the option that says it."""
+    if silent:
+        raise OptionError(f"{option} is missing; choose from the columns: {', '.join(choices)}.")
+    typer.echo(f"Columns: {', '.join(choices)}", err=True)
+    return _answer(question, option)
+
+
+def _answer(question: str, option: str, default: str | None = None) -> str:
+    try:
+        return str(typer.prompt(question, default=default, err=True)).strip()
+    except typer.Abort:
+        raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
+
+
+def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Group]:
+    """One-hot groups that are in the table, and that the person wants to see as one attribute each."""
+    from fairbits.domain import one_hot_groups
+
+    kept = []
+    for group in one_hot_groups(data, leave_out=leave_out):
+        question = _question(group)
+        try:
+            if silent or typer.confirm(question, default=True, err=True):
+                kept.append(group)
+        except typer.Abort:
+            raise OptionError(f"nobody answered whether {group.name!r} is one attribute; add --yes to agree.") from None
+    return kept
+
+
+def _question(group: Group) -> str:
+    columns = ", ".join(group.own_columns)
+    if group.dropped:
+        return (
+            f"Columns {columns} never hold two 1s, as if one value had no column: "
+            f"treat them as one attribute {group.name!r}, all zeros being {group.labels[0]!r}?"
+        )
+    return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
+
+
+def _attribute_names(data: pa.Table, groups: list[Group], leave_out: tuple[str, ...]) -> list[str]:
+    inside = {column for group in groups for column in group.own_columns}
+    alone = [name for name in data.column_names if name not in inside and name not in leave_out]
+    return alone + [group.name for group in groups]

@@ -1,0 +1,115 @@
+"""`fairbits measure`: the bits of the people in a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairbits.cli.options import (
+    AsIs,
+    Epsilon,
+    Json,
+    PartitionName,
+    Protected,
+    Repeats,
+    Subject,
+    Threads,
+    Top,
+    granting,
+    names_of,
+    threads_of,
+)
+from fairbits.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fairbits.audit import Audit
+    from fairbits.domain import GrantOptions
+    from fairbits.measure import Measurement
+    from fairbits.subject import Subject as LoadedSubject
+
+
+@granting
+def measure(
+    subject: Subject,
+    epsilon: Epsilon = None,
+    partition: PartitionName = "constrained",
+    protected: Protected = None,
+    threads: Threads = 0,
+    top: Top = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
+    repeats: Repeats = 1,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """How many bits of protected information the decisions about the people in a table use."""
+    from fairbits.cli.render.progress import progress_bar
+    from fairbits.data import load_subject
+    from fairbits.measure import documents_of
+
+    loaded = load_subject(subject, **grants)
+    if protected is not None:
+        loaded = loaded.with_protected(names_of(protected))
+    loaded = loaded.with_repeats(repeats)
+    from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
+
+    audit = Audit.of(loaded, as_is=as_is)
+    if audit.subject.scores_only or not audit.subject.schema.protected:
+        return _without_twins(audit, seed, as_json)
+    with progress_bar("measuring") as progress:
+        found = audit.measure(
+            epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
+        )
+    groups = audit.groups(seed=seed)
+    if as_json:
+        print_json({**report(audit.subject, found, top), "groups": documents_of(groups)})
+    else:
+        from fairbits.cli.render.measure import show
+
+        show(audit.subject, found, top, groups)
+    return None
+
+
+def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
+    """A model that takes no protected attribute, or that is not at hand: groups and indirect bits only."""
+    from fairbits.cli.render.progress import working
+
+    with working(shown=not as_json) as progress:
+        found = audit.proxies(seed=seed, progress=progress)
+    document = found.document()
+    if as_json:
+        quality = {} if audit.subject.quality is None else audit.subject.quality.figures()
+        identity = None if audit.subject.scores_only else audit.subject.identity.id
+        indirect = {"groups": document["groups"], "indirect": document["attributes"]}
+        notes = {"notes": [*document["notes"], *audit.subject.notes]}
+        about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
+        print_json({**about, **quality, **indirect, **notes})
+        return
+    from fairbits.cli.render.measure import show_without_twins
+
+    show_without_twins(audit.subject, found)
+
+
+def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
+    """Everything that the terminal shows, as JSON."""
+    return {
+        "subject": subject.name,
+        "identity": subject.identity.id,
+        **found.summary(),
+        **({} if subject.quality is None else subject.quality.figures()),
+        "bound": found.bound(),
+        "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
+        "worst": [asdict(person) for person in found.worst(top)],
+        "stakes": [asdict(stake) for stake in found.stakes()],
+        "repeats": subject.repeats,
+        "noise": None if found.noise is None else found.noise.document(),
+        "notes": [*noise_notes(found), *subject.notes],
+    }
+
+
+def noise_notes(found: Measurement) -> tuple[str, ...]:
+    """What must be said of a model whose answers vary."""
+    return () if found.noise is None else found.noise.notes(found.evaluator.epsilon)

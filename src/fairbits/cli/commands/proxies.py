@@ -1,0 +1,58 @@
+"""`fairbits proxies`: what reaches the score without the protected columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from fairbits.cli.options import AsIs, Json, Subject, granting, names_of
+from fairbits.cli.output import print_json
+from fairbits.cli.render.progress import working
+
+if TYPE_CHECKING:
+    from fairbits.domain import GrantOptions
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Text = Optional[str]  # noqa: UP045
+_Path = Optional[Path]  # noqa: UP045
+
+
+@granting
+def proxies(
+    subject: Subject,
+    justified: Annotated[_Text, typer.Option(help="Attributes that may decide, separated by commas.")] = None,
+    by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
+    filing: Annotated[bool, typer.Option("--filing", help="The tables of New York City's Local Law 144.")] = False,
+    data_source: Annotated[_Text, typer.Option(help="For the filing: where the data come from.")] = None,
+    distributed: Annotated[_Text, typer.Option(help="For the filing: the tool's distribution date.")] = None,
+    out: Annotated[_Path, typer.Option(help="A folder for proxies.json.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same figures.", min=0)] = 0,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """What the score tells about protected attributes, also those that the model never sees, and through what."""
+    from fairbits.data import load_subject
+
+    loaded = load_subject(subject, **grants)
+    names = None if justified is None else names_of(justified, "--justified")
+    from fairbits.audit import Audit
+
+    audit = Audit.of(loaded, as_is=as_is)
+    with working(shown=not as_json) as progress:
+        found = audit.proxies(justified=names, by=by, seed=seed, out=out, progress=progress)
+    from fairbits.measure import filing_of
+
+    papers = filing_of(found.groups, audit.subject, data_source=data_source, distributed=distributed)
+    if as_json:
+        print_json({**found.document(), "filing": papers.document()})
+        return
+    from fairbits.cli.render.proxies import show, show_filing
+
+    if filing:
+        show_filing(papers)
+    else:
+        show(found)

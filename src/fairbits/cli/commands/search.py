@@ -1,0 +1,219 @@
+"""`fairbits search`: the worst people, found and kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fairbits.cli.options import (
+    AsIs,
+    Epsilon,
+    Json,
+    Out,
+    PartitionOrRun,
+    Protected,
+    Ray,
+    RepeatsOrRun,
+    Resume,
+    SubjectOrRun,
+    Threads,
+    Top,
+    Workers,
+    granting,
+    hands_of,
+    names_of,
+    threads_of,
+)
+from fairbits.cli.output import print_json
+from fairbits.cli.signals import gentle_stop
+from fairbits.errors import OptionError
+
+if TYPE_CHECKING:
+    from fairbits.domain import GrantOptions
+    from fairbits.search import Budget, Settings
+    from fairbits.subject import Subject
+
+#: Typer reads annotations at run time, and not in the newer spelling.
+_Number = Optional[int]  # noqa: UP045
+_Real = Optional[float]  # noqa: UP045
+_Text = Optional[str]  # noqa: UP045
+
+DEFAULT_BUDGET = "60s"
+
+
+@granting
+def search(
+    subject: SubjectOrRun = None,
+    strategy: Annotated[
+        _Text, typer.Option(help="climb, dice, random or a rival, e.g. adf.", show_default="climb")
+    ] = None,
+    budget: Annotated[_Text, typer.Option(help="How long, e.g. 30s, 15m, 1h.", show_default="60s")] = None,
+    evaluations: Annotated[_Number, typer.Option(help="At most so many people asked about.")] = None,
+    cases: Annotated[_Number, typer.Option(help="At most so many distinct cases.")] = None,
+    queries: Annotated[_Number, typer.Option(help="At most so many scores and gradients asked of the model.")] = None,
+    ends: Annotated[
+        _Text,
+        typer.Option(help="End each task after so many people, as a report of a timed run prints it.", metavar="N,N,…"),
+    ] = None,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same search.", show_default="0")] = None,
+    out: Out = None,
+    resume: Resume = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
+    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
+    min_plausibility: Annotated[
+        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
+    ] = None,
+    on_data: Annotated[bool, typer.Option("--on-data", help="Only the real rows, all of them: exact.")] = False,
+    exhaustive: Annotated[
+        _Number, typer.Option(help="1: every change of one attribute of every real row: exact.", metavar="N")
+    ] = None,
+    option: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="An option of the strategy, e.g. local_moves=200; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    epsilon: Epsilon = None,
+    partition: PartitionOrRun = None,
+    protected: Protected = None,
+    threads: Threads = 0,
+    workers: Workers = None,
+    ray: Ray = None,
+    shards: Annotated[
+        _Number, typer.Option(help="Cut the search into so many shards.", show_default="by budget")
+    ] = None,
+    batch: Annotated[
+        _Number, typer.Option(help="Ask the model about so many people at a time.", show_default="by its speed")
+    ] = None,
+    repeats: RepeatsOrRun = None,
+    top: Top = 10,
+    as_is: AsIs = False,
+    as_json: Json = False,
+    *,
+    grants: GrantOptions,
+) -> None:
+    """Search for the people whose twins are treated most differently, and keep every case on disk."""
+    exact = _exact(on_data, exhaustive, strategy)
+    given: dict[str, Any] = {
+        "strategy": "exhaustive" if exact is not None else strategy,
+        "options": {"distance": exact} if exact is not None else _options(option),
+        "seed": seed,
+        "epsilon": epsilon,
+        "partition": partition,
+        "within": within,
+        "min_plausibility": min_plausibility,
+        "batch": batch,
+        "protected": None if protected is None else names_of(protected),
+        "repeats": repeats,
+    }
+    limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
+    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
+    from fairbits.cli.render.search import live, show
+    from fairbits.scale import search as run_search
+
+    with live(settings, shown=not as_json) as watch, gentle_stop() as stop:
+        run = run_search(
+            loaded,
+            settings,
+            resume or out,
+            hands=hands_of(workers, ray, threads),
+            shards=shards,
+            resume=resume is not None,
+            force=force,
+            **grants,
+            watch=watch,
+            stop=stop,
+        )
+        stopped = stop() and run.status == "interrupted"
+    summary = run.summary or {}
+    if as_json:
+        print_json({"run": str(run.folder), "status": run.status, **summary})
+    else:
+        show(run, top, (*loaded.notes, *summary.get("notes", ())))
+    if stopped:
+        raise typer.Exit(130)
+
+
+def _exact(on_data: bool, exhaustive: int | None, strategy: str | None) -> int | None:
+    """How far from real rows an exact search goes, if one was asked for."""
+    if not on_data and exhaustive is None:
+        return None
+    if strategy is not None or (on_data and exhaustive is not None):
+        raise OptionError("--strategy, --on-data and --exhaustive exclude each other; choose one.")
+    return 0 if on_data else exhaustive
+
+
+def _options(texts: list[str] | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for text in texts or []:
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            raise OptionError(f"--option {text!r} is not NAME=NUMBER or NAME=WORD, e.g. local_moves=200 or mode=semi.")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value  # a word
+    return options
+
+
+def _ends(text: str | None) -> list[int] | None:
+    """Where each task ends."""
+    if text is None:
+        return None
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--ends is {text!r}; give whole numbers between commas, e.g. 250000,181324.") from None
+
+
+def _settings(
+    subject: str | None,
+    resume: Path | None,
+    given: dict[str, Any],
+    limits: dict[str, Any],
+    threads: int | None,
+    as_is: bool,
+    grants: GrantOptions,
+) -> tuple[Subject, Settings]:
+    """The subject and the settings: as given, and for a resumed run as it was started."""
+    from fairbits.data import load_subject
+
+    kept: dict[str, Any] | None = None
+    if resume is not None:
+        from fairbits.store import Run
+
+        kept = Run.open(resume).manifest
+    source = subject or (kept or {}).get("source")
+    if source is None:
+        raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
+    loaded = load_subject(source, **grants)
+    from fairbits.search import Settings, kept_settings
+
+    names, repeats = given["protected"], given["repeats"]
+    wanted = {
+        name: value for name, value in given.items() if name not in ("protected", "repeats") and value is not None
+    }
+    if kept is not None:
+        from fairbits.store import check_same
+
+        check_same({"subject": kept["subject"]}, {"subject": loaded.name})
+        wanted, names, repeats = kept_settings(kept, given), kept["protected"], kept.get("repeats", 1)
+    if names:
+        loaded = loaded.with_protected(names)
+    loaded = loaded.with_repeats(repeats or 1)
+    loaded = loaded.checked(as_is=as_is or bool((kept or {}).get("as_is")))
+    return loaded, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
+
+
+def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Budget:
+    from fairbits.search import Budget, kept_budget, seconds_of
+
+    given = {name: value for name, value in limits.items() if value is not None}
+    if "seconds" in given:
+        given["seconds"] = seconds_of(given["seconds"])
+    if not given and kept is not None:
+        return kept_budget(kept)
+    if not given and wanted.get("strategy") == "exhaustive":
+        given = {"seconds": 1e9}  # an exact search ends by itself
+    return Budget(**given or {"seconds": seconds_of(DEFAULT_BUDGET)})

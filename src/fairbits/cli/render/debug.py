@@ -1,0 +1,184 @@
+"""What `fairbits debug` shows on a terminal: layers, neurons, attributes, and the verdict with its evidence."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fairbits.cli.console import Console
+from fairbits.cli.render.people import harmless, quality_lines
+from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
+from fairbits.domain import unsigned_zero
+from fairbits.store import Run
+
+_SIDES = {"data": "points to the data side", "training": "points to the training side"}
+_VERDICTS = {
+    "data": "the evidence points to the data",
+    "training": "the evidence points to the training",
+    "mixed": "mixed: the evidence points both ways",
+    "unknown": "not known: there is nothing to judge by",
+    "none": "nothing to explain: the twins of every case looked at are treated alike",
+}
+_BAR = 20
+#: Combinations of attributes that a terminal shows; debug.json has all of them.
+_MOST_SUBSETS = 6
+
+
+def show(run: Run, found: DebugResult) -> None:
+    """Print it all."""
+    console = Console(highlight=False)
+    for block in _blocks(run, found):
+        console.print(block)
+
+
+def _blocks(run: Run, found: DebugResult) -> Iterator[RenderableType]:
+    yield _headline(run, found)
+    if found.layers:
+        yield Text("\nLayers: how far apart twins are (δ), and how much a layer widens that (ρ)", style="bold")
+        yield _layers(found)
+    for layer in sorted({one.layer for one in found.neurons}, key=lambda one: (one != found.suspect, one)):
+        yield from _neurons(found, layer)
+    if found.attribution is not None:
+        yield _heading(found.attribution)
+        yield _shares(found.attribution)
+        yield from _subsets(found.attribution)
+    yield _origin(found.origin)
+    for note in found.notes:
+        yield Padding(Text(f"Note: {harmless(note)}", style="dim"), (1, 0, 0, 0))
+    kept = [name for name in ("layers.parquet", "neurons.parquet", "debug.json") if (run.folder / name).is_file()]
+    yield Text(f"\nKept in {run.folder}: {', '.join(kept)}", style="dim")
+
+
+def _headline(run: Run, found: DebugResult) -> Text:
+    rest = len(found.cases) - found.worst
+    chosen = f"{found.worst:,} worst, {rest:,} at random" if len(found.cases) < len(run) else "all there are"
+    text = Text(f"{harmless(found.subject)}", style="bold")
+    text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
+    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n", style="dim")
+    for line in quality_lines(run.manifest.get("quality")):
+        text.append(f"{line}\n", style="dim")
+    text.append("\n")
+    known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
+    flips = "" if found.id_rate is None else f" Decisions flip for {found.id_rate:.0%}."
+    text.append(f"Mean k: {found.k_mean:.2f}.{flips}{known}", style="not bold")
+    return text
+
+
+def _table(*columns: str, left: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+    return table
+
+
+def _layers(found: DebugResult) -> Table:
+    table = _table("layer", "width", "δ", "ρ", "ρ 5–95 %", "votes", "", left=("layer", ""))
+    for one in found.layers:
+        last = one.layer == len(found.layers) - 1
+        name = "input" if one.layer == 0 else f"{one.layer} (output)" if last else str(one.layer)
+        spread, votes, growth = "", "", ""
+        if one.rho is not None and one.rho_quantiles is not None:
+            growth = _signed(one.rho)
+            spread = f"{_signed(one.rho_quantiles[0])} to {_signed(one.rho_quantiles[-1])}"
+            votes = f"{one.votes / len(found.cases):.0%}"
+        mark = "← suspect" if one.layer == found.suspect else ""
+        style = "bold" if mark else ""
+        table.add_row(name, str(one.width), _short(one.delta), growth, spread, votes, mark, style=style)
+    return table
+
+
+def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
+    title = f"Neurons of layer {layer}" + (", the suspect" if layer == found.suspect else "")
+    yield Text(title, style="bold")
+    positive, negative = (_remedies(found.top(sign, layer=layer)) for sign in (+1, -1))
+    others = [row for row in _best(found.best(layer=layer)) if row not in (*positive, *negative)]
+    lists = (
+        ("Positive: activating them raises k, so switch them off", positive),
+        ("Negative: activating them lowers k, so hold them on", negative),
+        ("Whatever the sign: held at the value with the lowest mean k", others),
+    )
+    for words, rows in lists:
+        if rows:
+            yield Text(words)
+            yield _neuron_table(found, rows)
+    if any(rows for _, rows in lists):
+        yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
+    else:
+        yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
+
+
+_Row = tuple[NeuronEffect, Candidate]
+
+
+def _remedies(neurons: Sequence[NeuronEffect]) -> list[_Row]:
+    return [(one, one.remedy) for one in neurons if one.remedy is not None]
+
+
+def _best(neurons: Sequence[NeuronEffect]) -> list[_Row]:
+    return [(one, one.best) for one in neurons if one.best is not None]
+
+
+def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
+    table = _table("neuron", "ACD", "hold at", "", "accuracy", "mean k", left=("",))
+    for one, held in rows:
+        accuracy = "not known"
+        if held.accuracy is not None and found.accuracy is not None:
+            change = unsigned_zero(f"{100 * (held.accuracy - found.accuracy):+.1f}")
+            accuracy = f"{held.accuracy:.1%} ({change})"
+        k = f"{found.k_reported:.2f} → {held.k_reported:.2f}"
+        acd = "" if one.acd is None else _signed(one.acd, 3)
+        table.add_row(str(one.neuron), acd, _short(held.value), held.statistic, accuracy, k)
+    return table
+
+
+def _heading(found: Attribution) -> Text:
+    total = found.subsets[-1]
+    text = Text("Attributes: where the bits come from\n", style="bold")
+    text.append(f"A case uses {total.q_inf:.2f} bits (Q∞) and {total.q_1:.2f} bits (Q1) on average.", style="not bold")
+    return text
+
+
+def _shares(found: Attribution) -> Table:
+    alone = {subset.attributes[0]: subset for subset in found.subsets if len(subset.attributes) == 1}
+    total = sum(found.q_inf.values())
+    table = _table("attribute", "alone", "Shapley", "share", "", left=("attribute", ""))
+    for name in sorted(found.attributes, key=lambda name: -found.q_inf[name]):
+        share = found.q_inf[name] / total if total > 0 else 0.0
+        bar = Text("█" * max(0, round(_BAR * share)), style="cyan")
+        cells = (f"{alone[name].q_inf:.2f}", f"{found.q_inf[name]:.2f}", unsigned_zero(f"{share:.0%}"))
+        table.add_row(Text(harmless(name)), *cells, bar)
+    return table
+
+
+def _subsets(found: Attribution) -> Iterator[RenderableType]:
+    together = [subset for subset in found.subsets if 1 < len(subset.attributes) < len(found.attributes)]
+    if not together:
+        return
+    words = ", ".join(f"{' and '.join(s.attributes)} {s.q_inf:.2f}" for s in together[:_MOST_SUBSETS])
+    more = f", … ({len(together)} in all)" if len(together) > _MOST_SUBSETS else ""
+    yield Text(f"Together: {harmless(words)}{more}\n")
+
+
+def _origin(origin: Origin) -> Text:
+    text = Text("Data or training? ", style="bold")
+    text.append(f"{_VERDICTS[origin.verdict]}\n", style="not bold")
+    for one in origin.evidence:
+        side = f" → {_SIDES[one.points_to]}" if one.points_to is not None else ""
+        line = textwrap.fill(harmless(one.text) + side, 78, initial_indent="• ", subsequent_indent="  ")
+        text.append(f"{line}\n", style="not bold")
+    text.rstrip()
+    return text
+
+
+def _signed(value: float, digits: int = 2) -> str:
+    return f"{value:+.{digits}f}" if abs(value) < 1e4 else f"{value:+.1e}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1e4 else f"{value:.1e}"

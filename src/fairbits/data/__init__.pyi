@@ -1,0 +1,14 @@
+from .networks import load_card as load_card
+from .networks import save_network as save_network
+from .networks import train_built_in as train_built_in
+from .registry import BUILT_IN as BUILT_IN
+from .registry import BuiltIn as BuiltIn
+from .registry import built_in as built_in
+from .registry import load_stored as load_stored
+from .registry import load_table as load_table
+from .sources import add as add
+from .sources import available as available
+from .sources import forget as forget
+from .subjects import load_subject as load_subject
+from .training import epochs_for as epochs_for
+from .training import fit as fit

@@ -1,0 +1,153 @@
+"""The files of a debugging: layers.parquet, neurons.parquet, debug_cases.parquet and debug.json, each there whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect
+from fairbits.store import Run, write_json, write_whole
+
+LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
+#: Neurons of each sign that debug.json names; neurons.parquet has all of them.
+TOP = 3
+
+
+def write_result(run: Run, result: DebugResult) -> None:
+    """Write everything into the run's folder. What an earlier debugging found, and this one did not, goes."""
+    tables = {LAYERS: layers_table(result), NEURONS: neurons_table(result), CASES: cases_table(result, run)}
+    for name, table in tables.items():
+        if table.num_rows:
+            _write(run.folder / name, table)
+        else:
+            (run.folder / name).unlink(missing_ok=True)
+    write_json(run.folder / DOCUMENT, {**result.summary(), "content": run.content()})
+
+
+def layers_table(result: DebugResult) -> pa.Table:
+    """One row per layer; layer 0 is the protected input."""
+    rows = []
+    for one in result.layers:
+        row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
+        row |= {"width": one.width, "suspect": one.layer == result.suspect}
+        for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
+            levels = found or (None,) * len(QUANTILES)
+            row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}
+        rows.append(row)
+    return pa.Table.from_pylist(rows)
+
+
+def neurons_table(result: DebugResult) -> pa.Table:
+    """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
+
+    `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
+    """
+    rows = [
+        {
+            "layer": neuron.layer,
+            "neuron": neuron.neuron,
+            "statistic": one.statistic,
+            "value": one.value,
+            "accuracy": one.accuracy,
+            "k_mean": one.k_mean,
+            "acd": neuron.acd,
+            "kept": one.kept,
+            "id_rate": one.id_rate,
+            "role": "active" if one is neuron.active else "inactive" if one is neuron.inactive else None,
+            "k_choosing": one.k_choosing,
+            "k_reported": one.k_reported,
+            "acd_choosing": neuron.acd_choosing,
+        }
+        for neuron in result.neurons
+        for one in neuron.candidates
+    ]
+    halves = ("k_choosing", "k_reported", "acd_choosing")
+    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
+    kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
+    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
+    return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
+
+
+def cases_table(result: DebugResult, run: Run) -> pa.Table:
+    """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute."""
+    columns: dict[str, Any] = {}
+    for i, name in zip(run.schema.free_columns, run.layout.names, strict=True):
+        columns[name] = result.cases[:, i]
+    columns |= {"k": result.k, "flips": result.flips}
+    if result.delta is not None and result.rho is not None:
+        columns |= {f"delta_{layer}": column for layer, column in enumerate(result.delta.T)}
+        columns |= {f"rho_{layer}": column for layer, column in enumerate(result.rho.T, 1)}
+        columns["suspect_layer"] = result.rho.argmax(axis=1) + 1
+    if result.attribution is not None:
+        for place, name in enumerate(result.attribution.attributes):
+            columns[f"q_inf_{name}"] = result.attribution.case_q_inf[:, place]
+            columns[f"q_1_{name}"] = result.attribution.case_q_1[:, place]
+    return pa.table(columns)
+
+
+def document_of(result: DebugResult) -> dict[str, Any]:
+    """Everything but the single rows, under stable keys."""
+    origin = asdict(result.origin)
+    if result.origin.labels is not None:
+        labels = origin["labels"]
+        labels["label_bits"] = None if math.isnan(labels["label_bits"]) else labels["label_bits"]
+        labels["present"] = result.origin.labels.present
+    return {
+        "subject": result.subject,
+        "identity": result.identity,
+        "epsilon": result.epsilon,
+        "partition": result.partition,
+        "seed": result.seed,
+        "m": result.m,
+        "samples": len(result.cases),
+        "samples_worst": result.worst,
+        "k_mean": result.k_mean,
+        "k_choosing": result.k_choosing,
+        "k_reported": result.k_reported,
+        "id_rate": result.id_rate,
+        "accuracy": result.accuracy,
+        "suspect_layer": result.suspect,
+        "layers": [asdict(layer) for layer in result.layers],
+        "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
+        "negative": [_neuron(one) for one in result.top(-1, count=TOP)],
+        "best": [_neuron(one) for one in result.best(count=TOP)],
+        "neurons_studied": len(result.neurons),
+        "attribution": None if result.attribution is None else _attribution(result.attribution),
+        "origin": origin,
+        "notes": list(result.notes),
+        "seconds": result.seconds,
+    }
+
+
+def _neuron(one: NeuronEffect) -> dict[str, Any]:
+    sides = {
+        name: None if value is None else asdict(value)
+        for name, value in (
+            ("active", one.active),
+            ("inactive", one.inactive),
+            ("remedy", one.remedy),
+            ("best", one.best),
+        )
+    }
+    return {"layer": one.layer, "neuron": one.neuron, "acd": one.acd, **sides}
+
+
+def _attribution(found: Attribution) -> dict[str, Any]:
+    return {
+        "attributes": list(found.attributes),
+        "shapley": [
+            {"attribute": name, "q_inf": found.q_inf[name], "q_1": found.q_1[name]} for name in found.attributes
+        ],
+        "subsets": [asdict(subset) for subset in found.subsets],
+    }
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="lz4")
+    write_whole(path, memoryview(sink.getvalue()))

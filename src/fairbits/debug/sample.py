@@ -1,0 +1,51 @@
+"""Which cases are looked at: the worst fifth by severity, the others at random, as in the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairbits.domain import Codes
+from fairbits.errors import OptionError
+from fairbits.store import Run
+
+WORST_SHARE = 0.2
+
+
+def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Codes, int]:
+    """Codes of the chosen cases, the worst first, and how many of them were chosen as the worst.
+
+    The worst have the most classes, then the widest span; the others are drawn from all cases but those, each with
+    the same chance. A run with no more cases than asked for gives all of them.
+    """
+    if samples < 1:
+        raise OptionError(f"samples is {samples}; look at one case at least.")
+    total = len(run)
+    if total == 0:
+        raise OptionError(f"the run in {str(run.folder)!r} has no cases to look at; search again with a larger budget.")
+    worst = max(1, round(WORST_SHARE * min(samples, total)))
+    if total <= samples:
+        return _ranked(run, total), worst
+    top = _ranked(run, worst)
+    known = {row.tobytes() for row in top}
+    # At most `worst` of the rows drawn are among the worst: so many are drawn in excess, and enough are left.
+    drawn = rng.choice(total, samples, replace=False)
+    others = [row for row in _rows(run, drawn) if row.tobytes() not in known]
+    return np.concatenate([top, np.array(others[: samples - worst]).reshape(-1, top.shape[1])]), worst
+
+
+def _ranked(run: Run, top: int) -> Codes:
+    pieces = [run.layout.codes_of(batch) for batch in run.batches(top=top, labels=False)]
+    return np.concatenate(pieces)
+
+
+def _rows(run: Run, wanted: np.ndarray) -> Codes:
+    """Some rows of all cases in the order in which they were drawn, read batch by batch."""
+    order = np.argsort(wanted)
+    ascending = wanted[order]
+    found = np.empty((len(wanted), len(run.schema)))
+    start = 0
+    for codes in run.codes():
+        low, high = np.searchsorted(ascending, [start, start + len(codes)])
+        found[order[low:high]] = codes[ascending[low:high] - start]
+        start += len(codes)
+    return found

@@ -1,0 +1,1 @@
+"""Compiled kernels. Change them only with the benchmark beside you."""

@@ -1,0 +1,257 @@
+"""The fused kernel: from the codes of a few thousand people to their figures, a tile of people at a time.
+
+Everything a tile needs (its first pre-activation, two layers' outputs, m scores a person) stays in the first
+cache levels. A twin costs one addition per first-layer neuron, then the small layers; whatever m is,
+the lanes are full, because people fill them and not twins.
+"""
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.kernels.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
+from fairbits.engine.kernels.partition import sweep, to_bins
+from fairbits.engine.kernels.simd import (
+    PEOPLE,
+    add,
+    bend,
+    clip_index,
+    compiled,
+    distance,
+    div,
+    fma,
+    if_greater,
+    inlined,
+    merged,
+    minimum,
+    sub,
+)
+
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
+INFINITY = np.float32(np.inf)
+TINY = np.float32(1e-30)
+LINE = 8  # float64 numbers in a cache line
+
+
+@inlined
+def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
+    """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop."""
+    below = splat(slope)
+    output = 0
+    while output + 4 <= outputs:
+        a = splat_at(biases, bias_at + output)
+        b = splat_at(biases, bias_at + output + 1)
+        c = splat_at(biases, bias_at + output + 2)
+        d = splat_at(biases, bias_at + output + 3)
+        w = at + output
+        for i in range(inputs):
+            x = load(tile, source + i * PEOPLE)
+            a = fma(x, splat_at(weights, w), a)
+            b = fma(x, splat_at(weights, w + 1), b)
+            c = fma(x, splat_at(weights, w + 2), c)
+            d = fma(x, splat_at(weights, w + 3), d)
+            w += outputs
+        to = target + output * PEOPLE
+        store(tile, to, bend(a, below))
+        store(tile, to + PEOPLE, bend(b, below))
+        store(tile, to + 2 * PEOPLE, bend(c, below))
+        store(tile, to + 3 * PEOPLE, bend(d, below))
+        output += 4
+    while output < outputs:
+        a = splat_at(biases, bias_at + output)
+        b = splat(ZERO)
+        w = at + output
+        # Even and odd inputs apart: one chain of additions would leave the units waiting for each other.
+        for i in range(0, inputs - 1, 2):
+            a = fma(load(tile, source + i * PEOPLE), splat_at(weights, w), a)
+            b = fma(load(tile, source + (i + 1) * PEOPLE), splat_at(weights, w + outputs), b)
+            w += 2 * outputs
+        if inputs % 2 == 1:
+            a = fma(load(tile, source + (inputs - 1) * PEOPLE), splat_at(weights, w), a)
+        store(tile, target + output * PEOPLE, bend(add(a, b), below))
+        output += 1
+
+
+@inlined
+def harmless(trouble):
+    """Whether every person's sum of deviations is zero: neither above it nor NaN."""
+    return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
+
+
+@merged
+def read_codes(program, codes, first, tile):
+    """Put code - shift of every attribute into the tile; says whether all of them can be used.
+
+    A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
+    """
+    d = codes.shape[1]
+    inputs = program.columns.size - program.lookup_sizes.size
+    trouble = splat(ZERO)
+    for j in range(inputs):
+        x = gather(codes, first * d + program.columns[j], d, program.shifts[j])
+        trouble = add(trouble, sub(x, x))  # NaN if x is not finite
+        store(tile, program.numeric + j * PEOPLE, x)
+    for table in range(program.table_starts.size):
+        row = splat_at(program.table_starts, table)
+        for j in range(program.table_members[table], program.table_members[table + 1]):
+            x = gather(codes, first * d + program.columns[inputs + j], d, program.shifts[inputs + j])
+            index = clip_index(x, splat_at(program.lookup_sizes, j))
+            trouble = add(trouble, distance(x, index))
+            store(tile, program.indices + j * PEOPLE, index)
+            row = fma(index, splat_at(program.lookup_strides, j), row)
+        store(tile, program.rows + table * PEOPLE, row)
+    return harmless(trouble)
+
+
+@merged
+def prefetch_codes(codes, first):
+    """Ask for the codes of a tile of people."""
+    for ahead in range(0, PEOPLE * codes.shape[1], LINE):
+        prefetch(codes, first * codes.shape[1] + ahead)
+
+
+@merged
+def table_row(program, tile, table, person, stride, neuron):
+    """24 neurons of a person's row of a merged table. Unsigned, so that Numba does not test for -1."""
+    row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
+    return load(program.tables, row * stride + neuron)
+
+
+@merged
+def add_lookups(program, tile, h, tables):
+    """Add a row of each of the first `tables` tables to the first pre-activation, 24 neurons at a time.
+
+    A person's rows are summed with neurons in the lanes, and the square of 24 people is then turned over.
+    """
+    stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
+    for neuron in range(0, h, PEOPLE):
+        for person in range(PEOPLE):
+            even, odd = splat(ZERO), splat(ZERO)
+            for table in range(0, tables - 1, 2):
+                even = add(even, table_row(program, tile, table, person, stride, neuron))
+                odd = add(odd, table_row(program, tile, table + 1, person, stride, neuron))
+            if tables % 2 == 1:
+                even = add(even, table_row(program, tile, tables - 1, person, stride, neuron))
+            store(tile, program.square + person * PEOPLE, add(even, odd))
+        transpose(tile, program.square)
+        for j in range(neuron, min(neuron + PEOPLE, h)):
+            at = program.base + j * PEOPLE
+            store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
+
+
+@merged
+def first_layer(program, tile, h, tables):
+    """The first pre-activation, but for the part of the twins."""
+    inputs = program.columns.size - program.lookup_sizes.size
+    zero = np.int64(0)
+    dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+    if tables > 0:
+        add_lookups(program, tile, h, tables)
+
+
+@merged
+def score_twins(program, tile, m, threshold):
+    """Run every twin of the tile's people through the network.
+
+    Gives how many twins get the favourable decision, and whether all outputs are finite. NaN inside the
+    network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
+    """
+    widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
+    favourable, trouble = splat(ZERO), splat(ZERO)
+    for twin in range(m):
+        near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
+        below = splat(program.slopes[0])
+        for j in range(h):
+            x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
+            store(tile, near + j * PEOPLE, bend(x, below))
+        for layer in range(layers + 1):
+            if layer > 0:
+                inputs, outputs, slope = widths[layer - 1], widths[layer], program.slopes[layer]
+                dense(tile, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
+                weight += inputs * outputs
+                bias += outputs
+                near, far = far, near
+            if program.curves[layer] != IDENTITY:
+                activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
+        # A sigmoid head has one margin; a softmax has one against each of the other classes.
+        score = load(tile, near)
+        trouble = add(trouble, sub(score, score))  # NaN if the score is not finite
+        margin = splat(-ONE)
+        if not program.linear:
+            if widths[layers] == 1:
+                score = sigmoid(score)
+                margin = sub(score, splat(threshold))
+            else:
+                margin = score
+                odds = splat(ONE)
+                for j in range(widths[layers]):
+                    x = load(tile, near + j * PEOPLE)
+                    odds = add(odds, exp(sub(splat(ZERO), x)))
+                    margin = minimum(x, margin)
+                    trouble = add(trouble, sub(x, x))
+                score = div(splat(ONE), odds)
+        favourable = add(favourable, if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE)))
+        store(tile, program.scores + twin * PEOPLE, score)
+    return favourable, harmless(trouble)
+
+
+@merged
+def extremes(tile, scores, m, favourable, first, people, figures):
+    """Write the lowest and highest score of each person, the first twin that has it, and the decisions."""
+    low, high = splat(INFINITY), splat(-INFINITY)
+    low_twin, high_twin = splat(ZERO), splat(ZERO)
+    for twin in range(m):
+        score = load(tile, scores + twin * PEOPLE)
+        number = splat(np.float32(twin))
+        low_twin = if_greater(low, score, number, low_twin)
+        high_twin = if_greater(score, high, number, high_twin)
+        low = if_greater(low, score, score, low)
+        high = if_greater(score, high, score, high)
+    # The layers' buffers, which lie at the start of the tile, are free by now.
+    store(tile, 0, low)
+    store(tile, PEOPLE, high)
+    store(tile, 2 * PEOPLE, low_twin)
+    store(tile, 3 * PEOPLE, high_twin)
+    store(tile, 4 * PEOPLE, favourable)
+    for person in range(people):
+        figures.low[first + person] = tile[person]
+        figures.high[first + person] = tile[PEOPLE + person]
+        figures.low_twin[first + person] = np.int32(tile[2 * PEOPLE + person])
+        figures.high_twin[first + person] = np.int32(tile[3 * PEOPLE + person])
+        figures.favourable[first + person] = np.int32(tile[4 * PEOPLE + person])
+
+
+@compiled
+def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
+    """Evaluate the first `n` people of `codes` (whole tiles of rows); their figures go to row `start` on.
+
+    `ready` takes the scores, if it has columns; `ruler.classes` says whether to count classes. Gives the row
+    where the first tile begins that has an unusable code or overflows the network, or -1.
+    """
+    tile, h = scratch.tile, program.widths[0]
+    m = program.twins.size // h
+    for first in range(0, n, PEOPLE):
+        if not read_codes(program, codes, first, tile):
+            return start + first
+        prefetch_codes(codes, first + PEOPLE)
+        first_layer(program, tile, h, program.table_starts.size)
+        favourable, sound = score_twins(program, tile, m, ruler.threshold)
+        if not sound:
+            return start + first
+        people = min(PEOPLE, n - first)
+        if ready.shape[1] > 0:
+            for person in range(people):
+                for twin in range(m):
+                    ready[start + first + person, twin] = tile[program.scores + twin * PEOPLE + person]
+        if ruler.classes:
+            extremes(tile, program.scores, m, favourable, start + first, people, figures)
+            width = ruler.epsilon
+            if ruler.grid:
+                to_bins(tile, program.scores, m, width, ruler.last)
+                width = HALF
+            sweep(tile, program.scores, m, width, ruler.terms, scratch, figures, start + first, people)
+    return -1

@@ -1,0 +1,299 @@
+"""The kernels for interventions: a tile of people, one twin after the other, many neurons held at many values.
+
+All interventions in a layer share what comes before it. So for each twin the layers up to the intervened one run
+once, and the next pre-activation with them; holding neuron j at v then adds (v − a_j) W[j, :] to that, and only the
+later layers, which are small, run for each intervention. All of it stays in the first cache levels; the scores of a
+block of interventions stay in the second until the classes are counted.
+"""
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
+from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
+from fairbits.engine.kernels.partition import sweep, to_bins
+from fairbits.engine.kernels.simd import (
+    PEOPLE,
+    add,
+    bend,
+    compiled,
+    distance,
+    div,
+    fma,
+    if_greater,
+    merged,
+    minimum,
+    sub,
+)
+
+
+class Held(NamedTuple):
+    """The interventions in one layer, and where their buffers lie in a tile's memory."""
+
+    layer: int
+    neurons: NDArray[np.int64]
+    values: NDArray[np.float32]
+    kept: int  # the layer's outputs
+    before: int  # the next layer's pre-activations
+    sums: int  # per intervention: the favourable twins, or the rows decided right
+    scores: int  # per intervention of a block: the scores of all twins
+    block: int
+
+
+class Counts(NamedTuple):
+    """Where the figures go, flat: intervention first, then person. `q_1` is empty where it is not asked for."""
+
+    k: NDArray[np.int32]
+    q_1: NDArray[np.float32]
+    flips: NDArray[np.bool_]
+
+
+class Missing(NamedTuple):
+    """Twins that cannot exist; both are empty where all can.
+
+    ``gaps`` are 0 for those that can and infinity for those that cannot, (tile, twin, person): added to a score they
+    put it behind every class. ``twins`` is how many each person has.
+    """
+
+    gaps: NDArray[np.float32]
+    twins: NDArray[np.float32]
+
+
+class Decision(NamedTuple):
+    """How the outputs become a class: between two by the threshold, between more those tried first win a tie."""
+
+    order: NDArray[np.int64]
+    favourable: int
+    threshold: np.float32
+
+
+@merged
+def start_tile(program, codes, first, tile):
+    """What the people of a tile bring to the first layer, whoever they are; says whether their codes are usable."""
+    usable = read_codes(program, codes, first, tile)
+    if usable:
+        first_layer(program, tile, program.widths[0], program.table_starts.size)
+    return usable
+
+
+@merged
+def shared_layers(program, tile, twin, held):
+    """One twin through the layers that no intervention changes, and the pre-activation after them."""
+    widths, h = program.widths, program.widths[0]
+    near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
+    below = splat(program.slopes[0])
+    for j in range(h):
+        x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
+        store(tile, near + j * PEOPLE, bend(x, below))
+    for layer in range(held.layer + 2):
+        if layer > 0:
+            inputs, outputs = widths[layer - 1], widths[layer]
+            slope = program.slopes[layer] if layer <= held.layer else ONE
+            target = far if layer <= held.layer else held.before
+            dense(tile, near, target, program.weights, weight, program.biases, bias, inputs, outputs, slope)
+            weight += inputs * outputs
+            bias += outputs
+            near, far = far, near
+        if layer <= held.layer and program.curves[layer] != IDENTITY:
+            activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
+        if layer == held.layer:
+            for j in range(widths[layer]):
+                store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
+
+
+@merged
+def later_layers(program, tile, held, do, weight, bias):
+    """One intervention through the rest of the network; gives where the outputs are.
+
+    `weight` and `bias` are the places of the layer after the intervened one.
+    """
+    widths, layers = program.widths, program.widths.size - 1
+    near, far, layer = program.near, program.far, held.layer + 1
+    outputs, neuron = widths[layer], held.neurons[do]
+    shift = sub(splat(held.values[do]), load(tile, held.kept + neuron * PEOPLE))
+    below = splat(program.slopes[layer])
+    for j in range(outputs):
+        x = fma(shift, splat_at(program.weights, weight + neuron * outputs + j), load(tile, held.before + j * PEOPLE))
+        store(tile, near + j * PEOPLE, bend(x, below))
+    w, b = weight + widths[held.layer] * outputs, bias + outputs
+    for later in range(layer, layers + 1):
+        if later > layer:
+            inputs, outs, slope = widths[later - 1], widths[later], program.slopes[later]
+            dense(tile, near, far, program.weights, w, program.biases, b, inputs, outs, slope)
+            w += inputs * outs
+            b += outs
+            near, far = far, near
+        if program.curves[later] != IDENTITY:
+            activate(tile, near, near, widths[later], program.curves[later], program.alphas[later])
+    return near
+
+
+@merged
+def places(program, held):
+    """Where the weights and biases of the layer after the intervened one begin."""
+    weight, bias = np.int64(0), np.int64(0)
+    for layer in range(1, held.layer + 1):
+        weight += program.widths[layer - 1] * program.widths[layer]
+        bias += program.widths[layer]
+    return weight, bias
+
+
+@merged
+def count_classes(tile, start, m, epsilon):
+    """k of the tile's people, as `partition.sweep` counts it, without the sizes of the classes."""
+    opened = splat(INFINITY)
+    for twin in range(m):
+        opened = minimum(load(tile, start + twin * PEOPLE), opened)
+    k = splat(ZERO)
+    while True:
+        upcoming = splat(INFINITY)
+        for twin in range(m):
+            score = load(tile, start + twin * PEOPLE)
+            gap = sub(score, opened)
+            upcoming = minimum(if_greater(gap, splat(epsilon), score, splat(INFINITY)), upcoming)
+        k = add(k, if_greater(splat(INFINITY), opened, splat(ONE), splat(ZERO)))
+        opened = upcoming
+        if lowest(opened) == INFINITY:
+            break
+    return k
+
+
+@merged
+def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
+    """Keep the scores of one twin under one intervention, and count the favourable decisions.
+
+    `gap` is where the gaps of the tile begin.
+
+    Gives zero for everybody whose outputs are finite, and NaN for the others.
+    """
+    outputs = program.widths[program.widths.size - 1]
+    score = load(tile, near)
+    trouble = sub(score, score)
+    margin = splat(-ONE)
+    if not program.linear:
+        if outputs == 1:
+            score = sigmoid(score)
+            margin = sub(score, splat(threshold))
+        else:
+            margin = score
+            odds = splat(ONE)
+            for j in range(outputs):
+                x = load(tile, near + j * PEOPLE)
+                odds = add(odds, exp(sub(splat(ZERO), x)))
+                margin = minimum(x, margin)
+                trouble = add(trouble, sub(x, x))
+            score = div(splat(ONE), odds)
+    at = held.sums + slot * PEOPLE
+    favourable = if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE))
+    if missing.gaps.size:
+        favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
+    store(tile, at, add(load(tile, at), favourable))
+    store(tile, held.scores + (slot * m + twin) * PEOPLE, score)
+    return trouble
+
+
+@merged
+def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
+    """Count the classes under one intervention of the block and write the people's figures, from `row` on.
+
+    The people are number `first` on of all.
+    """
+    tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.epsilon
+    if ruler.grid:
+        to_bins(tile, at, m, width, ruler.last)
+        width = HALF
+    if missing.gaps.size:
+        for twin in range(m):
+            place = at + twin * PEOPLE
+            store(tile, place, add(load(tile, place), load(missing.gaps, first * m + twin * PEOPLE)))
+    if ruler.classes:
+        sweep(tile, at, m, width, ruler.terms, scratch, counts, row, people)
+    else:
+        store(tile, program.near, count_classes(tile, at, m, width))
+        for person in range(people):
+            counts.k[row + person] = max(np.int32(tile[program.near + person]), np.int32(1))
+    for person in range(people):
+        favoured = tile[held.sums + slot * PEOPLE + person]
+        twins = missing.twins[first + person] if missing.gaps.size else np.float32(m)
+        counts.flips[row + person] = ZERO < favoured < twins
+
+
+@compiled
+def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing):
+    """Figures of the first `n` people of `codes` under every intervention; they are people `start` on of all.
+
+    Gives the row where the first tile begins that has an unusable code or overflows the network, or -1.
+    """
+    tile = scratch.tile
+    m = program.twins.size // program.widths[0]
+    weight, bias = places(program, held)
+    for first in range(0, n, PEOPLE):
+        if not start_tile(program, codes, first, tile):
+            return start + first
+        people, gap = min(PEOPLE, n - first), (start + first) * m
+        for low in range(0, held.neurons.size, held.block):
+            high = min(low + held.block, held.neurons.size)
+            for do in range(high - low):
+                store(tile, held.sums + do * PEOPLE, splat(ZERO))
+            trouble = splat(ZERO)
+            for twin in range(m):
+                shared_layers(program, tile, twin, held)
+                for do in range(low, high):
+                    near = later_layers(program, tile, held, do, weight, bias)
+                    found = score_tile(program, tile, near, held, do - low, twin, m, missing, gap, ruler.threshold)
+                    trouble = add(trouble, found)
+            if not harmless(trouble):
+                return start + first
+            for do in range(low, high):
+                row = do * people_in_all + start + first
+                write_figures(program, scratch, held, do - low, m, ruler, counts, row, people, missing, start + first)
+    return -1
+
+
+@compiled
+def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hits):
+    """Add to `hits` how many of the `n` rows each intervention leaves decided as labelled.
+
+    Gives the row where the first tile with an unusable code begins, or -1.
+    """
+    tile = scratch.tile
+    weight, bias = places(program, held)
+    for do in range(held.neurons.size):
+        store(tile, held.sums + do * PEOPLE, splat(ZERO))
+    for first in range(0, n, PEOPLE):
+        if not start_tile(program, codes, first, tile):
+            return start + first
+        for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
+            filled = first + person < n
+            tile[held.scores + person] = labels[start + first + person] if filled else -ONE
+        truth = load(tile, held.scores)
+        shared_layers(program, tile, np.int64(0), held)
+        for do in range(held.neurons.size):
+            near = later_layers(program, tile, held, do, weight, bias)
+            best, decided = splat(-INFINITY), splat(-ONE)
+            if decision.order.size == 2:
+                mine, other = splat(np.float32(decision.favourable)), splat(np.float32(1 - decision.favourable))
+                decided = if_greater(splat(decision.threshold), sigmoid(load(tile, near)), other, mine)
+            for place in range(decision.order.size if decision.order.size > 2 else 0):
+                number = decision.order[place]
+                logit = splat(ZERO)  # against the favourable class's
+                if number != decision.favourable:
+                    margin = number if number < decision.favourable else number - 1
+                    logit = sub(logit, load(tile, near + margin * PEOPLE))
+                decided = if_greater(logit, best, splat(np.float32(number)), decided)
+                best = if_greater(logit, best, logit, best)
+            right = if_greater(splat(HALF), distance(decided, truth), splat(ONE), splat(ZERO))
+            at = held.sums + do * PEOPLE
+            store(tile, at, add(load(tile, at), right))
+    for do in range(held.neurons.size):
+        for person in range(PEOPLE):
+            hits[do] += np.int64(tile[held.sums + do * PEOPLE + person])
+    return -1

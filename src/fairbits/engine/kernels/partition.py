@@ -1,0 +1,121 @@
+"""How many classes the twins' scores of each person of a tile fall into, without sorting them.
+
+Sorting is a scalar affair. Sweeping is not: with `opened` the lowest score of the current class, one pass
+over the twins finds both how many scores the classes cover so far and the score that opens the next class,
+for all people of the tile at once. There are as many passes as the person with the most classes needs.
+"""
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.engine.kernels.memory import load, lowest, splat, store
+from fairbits.engine.kernels.simd import PEOPLE, add, compiled, div, floor, if_greater, merged, minimum, sub
+from fairbits.errors import OptionError
+
+ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
+INFINITY = np.float32(np.inf)
+
+
+def entropy_terms(m: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """c log2 c for c = 0..m, so that the kernels need no logarithm."""
+    counts = np.arange(m + 1, dtype=np.float64)
+    return counts * np.log2(np.maximum(counts, 1.0))
+
+
+def last_bin(epsilon: float, bounded: bool) -> np.float32:
+    """The bin that a score of 1 belongs to: it closes the last bin of the unit interval and opens none."""
+    return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
+
+
+class Ruler(NamedTuple):
+    """How classes are told apart, as the kernel takes it."""
+
+    classes: bool
+    epsilon: np.float32
+    grid: bool
+    last: np.float32
+    terms: NDArray[np.float64]
+    threshold: np.float32  # a score from here on is a favourable decision, between two classes
+
+
+def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: float = 0.5) -> Ruler:
+    """The ruler for m twins, its settings checked. `bounded` says that scores are probabilities."""
+    if not (epsilon > 0 and np.isfinite(epsilon)):
+        raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
+    if partition not in ("constrained", "grid"):
+        raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
+    last = last_bin(epsilon, bounded)
+    return Ruler(True, np.float32(epsilon), partition == "grid", last, entropy_terms(m), np.float32(threshold))
+
+
+@merged
+def to_bins(scores, start, m, epsilon, last):
+    """Replace scores by the number of their bin of width epsilon, counted from zero."""
+    for twin in range(m):
+        at = start + twin * PEOPLE
+        bins = floor(div(load(scores, at), splat(epsilon)))
+        store(scores, at, minimum(bins, splat(last)))
+
+
+@merged
+def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
+    """Write k and Q1 of the tile's `people`, from row `first` on.
+
+    Two scores are in different classes when ``score - opened > epsilon`` in float32; `scores` may be bins.
+    """
+    counts, bits = scratch.counts, scratch.bits
+    for person in range(PEOPLE):
+        counts[person] = ZERO
+        bits[person] = 0.0
+    opened = splat(INFINITY)
+    for twin in range(m):
+        opened = minimum(load(scores, start + twin * PEOPLE), opened)
+    k = splat(ZERO)
+    while True:
+        upcoming = splat(INFINITY)
+        covered = splat(ZERO)
+        for twin in range(m):
+            score = load(scores, start + twin * PEOPLE)
+            gap = sub(score, opened)
+            upcoming = minimum(if_greater(gap, splat(epsilon), score, splat(INFINITY)), upcoming)
+            covered = add(covered, if_greater(gap, splat(epsilon), splat(ZERO), splat(ONE)))
+        k = add(k, if_greater(splat(INFINITY), opened, splat(ONE), splat(ZERO)))
+        # A person without further classes has opened = infinity: everything is covered, the class is empty.
+        store(counts, PEOPLE, covered)
+        for person in range(PEOPLE):
+            bits[person] += terms[np.int64(counts[PEOPLE + person] - counts[person])]
+            counts[person] = counts[PEOPLE + person]
+        opened = upcoming
+        if lowest(opened) == INFINITY:
+            break
+    store(counts, 0, k)
+    whole = terms[m] / m
+    for person in range(people):
+        figures.k[first + person] = max(np.int32(counts[person]), np.int32(1))
+        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
+        figures.q_1[first + person] = 0.0 if counts[person] <= ONE else np.float32(whole - bits[person] / m)
+
+
+@compiled
+def classes_chunk(ready, scratch, start, ruler, figures):
+    """k and Q1 of every row of a ready (n, m) array of scores, to row `start` on."""
+    n, m = ready.shape
+    tile = scratch.tile
+    for first in range(0, n, PEOPLE):
+        people = min(PEOPLE, n - first)
+        for person in range(PEOPLE):
+            row = first + min(person, people - 1)
+            for twin in range(m):
+                tile[twin * PEOPLE + person] = ready[row, twin]
+        width = ruler.epsilon
+        if ruler.grid:
+            to_bins(tile, 0, m, width, ruler.last)
+            width = HALF
+        sweep(tile, 0, m, width, ruler.terms, scratch, figures, start + first, people)

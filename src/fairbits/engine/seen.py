@@ -1,0 +1,201 @@
+"""Who was here before: 64-bit keys of people, and the set of the keys seen so far.
+
+A person is remembered by a hash of the codes that a search may change, eight bytes each, in one flat array with
+linear probing. The price is that a new person may be taken for one seen before when both have the same key:
+among n people the chance that this happens even once is about n² / 2^65, which is 3e-6 for 10 million people and
+3e-4 for 100 million. A person seen before is never taken for a new one.
+
+The array starts small, so that a short search costs nothing, and its first growth is to the size hinted at:
+by default 2^26 slots (512 MiB), which hold 53 million keys. Keys scatter over the array, so all of it is in use
+from then on and a long search takes no more memory than a short one. Past the hint the array doubles (100 million
+keys: 1 GiB, and half of that again while the old array is copied to the new one).
+"""
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numpy.typing import NDArray
+
+from fairbits.engine.kernels.simd import compiled, inlined, primitive
+from fairbits.errors import OptionError, TableError
+
+Keys = NDArray[np.uint64]
+
+LOAD = 0.8
+"""How full the array may be: a new key then needs 13 probes on average, in two cache lines."""
+
+START = 1 << 17
+"""Slots to begin with: 1 MiB, which stays in the processor's cache."""
+
+AHEAD = 16
+"""Keys whose slots are on the way from memory while one is being looked up."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, and without a pattern in its bits
+MINUS_ZERO = np.uint64(1 << 63)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # splitmix64's multipliers
+EMPTY = np.uint64(0)
+
+
+class Seen:
+    """The keys seen so far. Not for several threads at once.
+
+    >>> seen = Seen(capacity_hint=100)
+    >>> seen.add(np.array([7, 8, 7], dtype=np.uint64)).tolist(), len(seen)
+    ([True, True, False], 2)
+    """
+
+    def __init__(self, *, capacity_hint: int = 50_000_000) -> None:
+        if capacity_hint < 0:
+            raise OptionError(f"capacity_hint must be 0 or more, but got {capacity_hint}.")
+        self._hinted = 1 << 10
+        while self._hinted * LOAD < capacity_hint:
+            self._hinted *= 2
+        self._table: Keys = np.zeros(min(START, self._hinted), np.uint64)
+        self._kept = 0
+        self._zero = False  # key 0 marks an empty slot, so the key itself is remembered here
+
+    def __len__(self) -> int:
+        return self._kept + self._zero
+
+    @property
+    def slots(self) -> int:
+        """Keys that the array has room for, of which `LOAD` may be in use; eight bytes each."""
+        return len(self._table)
+
+    def add(self, keys: Keys) -> NDArray[np.bool_]:
+        """Remember the keys; True for each that was not there before (the first of equal ones, in order)."""
+        keys = np.require(keys, requirements=["C", "A", "W"])
+        if keys.ndim != 1 or keys.dtype != np.uint64:
+            raise TableError(f"keys must be a flat array of uint64, but got shape {keys.shape} of {keys.dtype}.")
+        new = np.zeros(len(keys), np.bool_)
+        done = 0
+        while done < len(keys):
+            room = int(self.slots * LOAD) - self._kept
+            if room < 1:
+                self._grow()
+                continue
+            start = done
+            done = insert(self._table, shift_of(self._table), keys, start, room, new)
+            self._kept += int(np.count_nonzero(new[start:done]))
+        return self._with_zero(keys, new)
+
+    def _with_zero(self, keys: Keys, new: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Key 0, which `insert` passes over: new at its first sight only."""
+        zeros = np.flatnonzero(keys == EMPTY)
+        if len(zeros) and not self._zero:
+            self._zero = True
+            new[zeros[0]] = True
+        return new
+
+    def _grow(self) -> None:
+        larger: Keys = np.zeros(max(2 * self.slots, self._hinted), np.uint64)
+        move(self._table, larger, shift_of(larger))
+        self._table = larger
+
+
+def keys_of(codes: NDArray[np.float64], columns: NDArray[np.int64]) -> Keys:
+    """A key for each row of codes (n, d), from the bits of these columns; -0.0 counts as 0.0.
+
+    The same codes give the same key in every process and on every machine.
+    """
+    codes = np.ascontiguousarray(codes, dtype=np.float64)
+    columns = np.ascontiguousarray(columns, dtype=np.int64)
+    if codes.ndim != 2 or columns.ndim != 1:
+        raise TableError(f"codes (n, d) and columns (f,) are needed, but got {codes.shape} and {columns.shape}.")
+    if columns.size and not 0 <= columns.min() <= columns.max() < codes.shape[1]:
+        raise TableError(f"columns must lie within 0..{codes.shape[1] - 1}, but got {columns.tolist()}.")
+    keys = np.empty(len(codes), np.uint64)
+    hash_rows(np.require(codes.view(np.uint64), requirements="W"), np.require(columns, requirements="W"), keys)
+    return keys
+
+
+def shift_of(table: Keys) -> np.uint64:
+    """How far a 64-bit number moves right to become a slot."""
+    return np.uint64(65 - len(table).bit_length())
+
+
+@primitive
+def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
+    """Ask for a flat array's entry to be brought near, without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        place = builder.bitcast(builder.gep(data, [values[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, flag(1), flag(3), flag(1)])  # to be written, keep close, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen
+
+
+@inlined
+def mixed(bits):
+    """A one-to-one map of 64 bits in which every bit of the result depends on every bit given (splitmix64's)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * SECOND
+    return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def hash_rows(codes, columns, keys):
+    """The key of every row of bit patterns."""
+    for row in range(len(codes)):
+        key = GOLDEN
+        for column in columns:
+            bits = codes[row, column]
+            if bits == MINUS_ZERO:
+                bits = EMPTY
+            # Adding a constant between columns keeps equal columns from cancelling out.
+            key = mixed((key ^ bits) + GOLDEN)
+        keys[row] = key
+
+
+@inlined
+def slot_of(key, shift):
+    """Where a key would like to be: the top bits of a product, so that even counting numbers spread."""
+    return (key * GOLDEN) >> shift
+
+
+@inlined
+def settle(table, slot, key):
+    """Put a key into the first free slot; False when it is met on the way."""
+    last = np.uint64(len(table) - 1)
+    while table[slot] != EMPTY:
+        if table[slot] == key:
+            return False
+        slot = (slot + np.uint64(1)) & last
+    table[slot] = key
+    return True
+
+
+@compiled
+def insert(table, shift, keys, start, room, new):
+    """Add keys from `start` on until `room` new ones are in; the place after the last one looked at."""
+    n = len(keys)
+    for at in range(start, n):
+        prefetch(table, slot_of(keys[min(at + AHEAD, n - 1)], shift))
+        key = keys[at]
+        if key != EMPTY and settle(table, slot_of(key, shift), key):
+            new[at] = True
+            room -= 1
+            if room == 0:
+                return at + 1
+    return n
+
+
+@compiled
+def move(old, larger, shift):
+    """Copy all keys to a larger table. Slots are top bits, so both tables are walked from front to back."""
+    for key in old:
+        if key != EMPTY:
+            settle(larger, slot_of(key, shift), key)

@@ -1,0 +1,158 @@
+"""The web application: one page, three questions, and a guard before all of them.
+
+The guard lets a request through only if it names this machine as its host (a page elsewhere may have its own name point
+here), uses a method that reads, and carries the token that only the address printed on the terminal has.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
+from fairbits.explore.explorer import Explorer
+from fairbits.explore.request import asked_of
+from fairbits.report import stylesheet
+
+try:
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.datastructures import Headers, QueryParams
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+except ImportError:
+    raise MissingDependencyError("starlette", "explore", "the explorer") from None
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
+MOST_BYTES = 256 * 1024
+#: One file to the browser, several to whoever reads them.
+_SCRIPTS = ("pictures.js", "fields.js", "neurons.js", "explore.js")
+_METHODS = ("GET", "HEAD", "POST")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIApp:
+    """The application for requests to these hosts (``127.0.0.1:8000``) with this token."""
+    base = _file("report.css", "fairbits.report", "templates")  # one look for both
+    files = {
+        "/": (_file("explore.html").replace("TOKEN", token), "text/html"),
+        "/explore.css": (stylesheet() + base + _file("explore.css"), "text/css"),
+        "/explore.js": ("\n".join(_file(name) for name in _SCRIPTS), "text/javascript"),
+    }
+    questions = _Questions(explorer)
+    routes = [Route(path, _fixed(*file), methods=["GET"]) for path, file in files.items()]
+    routes += [
+        Route("/start", questions.start, methods=["GET"]),
+        Route("/row", questions.row, methods=["GET"]),
+        Route("/answer", questions.answer, methods=["POST"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={FairbitsError: _sentence, 404: _nothing, 405: _not_so})
+    return _Guard(app, token, frozenset(hosts))
+
+
+class _Questions:
+    """What the page asks; the work is done beside the loop that listens."""
+
+    def __init__(self, explorer: Explorer):
+        self._explorer = explorer
+
+    async def start(self, _request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._explorer.start))
+
+    async def row(self, request: Request) -> Response:
+        text = request.query_params.get("number", "")
+        if not (text.isascii() and text.isdigit() and len(text) < 12):
+            raise OptionError(f"the row is {text[:40]!r}; give the number of a row.")
+        return JSONResponse(await run_in_threadpool(self._explorer.gallery.row, int(text)))
+
+    async def answer(self, request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _refusal(415, "a question is sent as application/json.")
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BYTES:
+                return _refusal(413, f"the question is longer than {MOST_BYTES:,} bytes.")
+        try:
+            document = json.loads(bytes(body))
+        except (ValueError, RecursionError):
+            return _refusal(400, 'the question is not JSON; send an object such as {"codes": [3, 40], "hold": []}.')
+        asked = asked_of(document, self._explorer.schema)
+        return JSONResponse(await run_in_threadpool(self._explorer.answer, asked))
+
+
+class _Guard:
+    """Refuses before anything else looks at a request, and adds the headers that keep the page to itself."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]):
+        self._app, self._token, self._hosts = app, token.encode(), hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        if scope["type"] != "http":  # no web sockets here
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        refusal = self._refused(scope)
+        await (self._app if refusal is None else refusal)(scope, receive, guarded)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _refusal(400, "this page answers under its own address only; open the one on the terminal.")
+        if scope["method"] not in _METHODS:
+            return _refusal(405, "nothing can be changed here; use GET or POST.", {"Allow": ", ".join(_METHODS)})
+        given = QueryParams(scope["query_string"]).getlist("token")
+        if len(given) != 1 or not secrets.compare_digest(given[0].encode("utf-8", "replace"), self._token):
+            return _refusal(403, "the token is missing or wrong; open the address on the terminal as it stands there.")
+        return None
+
+
+def _fixed(text: str, kind: str) -> Any:
+    async def endpoint(_request: Request) -> Response:
+        return Response(text, media_type=kind)
+
+    return endpoint
+
+
+def _file(name: str, package: str = "fairbits.explore", folder: str = "static") -> str:
+    return resources.files(package).joinpath(folder, name).read_text(encoding="utf-8")
+
+
+def _refusal(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": sentence}, status_code=status, headers=headers)
+
+
+async def _sentence(_request: Request, error: Exception) -> Response:
+    """A question that makes no sense, or one that the model failed at."""
+    usage = isinstance(error, FairbitsError) and error.exit_code == 2
+    return _refusal(422 if usage else 500, str(error))
+
+
+async def _nothing(_request: Request, _error: Exception) -> Response:
+    return _refusal(404, "there is nothing under this address.")
+
+
+async def _not_so(_request: Request, _error: Exception) -> Response:
+    return _refusal(405, "this address is asked in another way; see the page.")

@@ -1,0 +1,60 @@
+"""A subject's model, asked about the subject's people: the one place where the two meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairbits.domain import Schema, Table
+from fairbits.errors import OptionError
+from fairbits.measure.bits import DEFAULT_EPSILON
+from fairbits.measure.evaluator import Evaluator
+from fairbits.models import no_model
+
+if TYPE_CHECKING:
+    from fairbits.models import Model
+    from fairbits.subject import Subject
+
+#: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
+REGRESSION_SHARE = 0.025
+
+
+def evaluator_of(
+    subject: Subject,
+    *,
+    model: Model | None = None,
+    epsilon: float | None = None,
+    partition: str = "constrained",
+    threads: int | None = None,
+) -> Evaluator:
+    """Asks the subject's model, or another one in its place, about people and their twins.
+
+    The rows of the table are real people: they exist whatever the rules say.
+    """
+    if subject.scores_only:
+        raise no_model()
+    return Evaluator(
+        subject.model if model is None else model,
+        subject.schema,
+        subject.encoding,
+        epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
+        partition=partition,
+        threads=threads,
+        rows=subject.table.codes,
+    )
+
+
+def default_epsilon(schema: Schema, table: Table) -> float:
+    """0.025 for probabilities; for a regression, 2.5 % of the training target's range between 1 % and 99 %."""
+    if not schema.regression:
+        return DEFAULT_EPSILON
+    labels = table.training().labels
+    if labels is None:
+        raise OptionError(
+            "a regression without a target column has no natural tolerance; give epsilon, or name the target."
+        )
+    low, high = np.quantile(labels, [0.01, 0.99])
+    if not high > low:
+        raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")
+    return float(REGRESSION_SHARE * (high - low))

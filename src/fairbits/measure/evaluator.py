@@ -1,0 +1,371 @@
+"""From people to figures, whatever the model: compiled kernels for native networks, scores for everything else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Schema, Truth, Twins, Unseen, Validity
+from fairbits.engine import (
+    Contributions,
+    Evaluation,
+    Foresight,
+    Plan,
+    TreePlan,
+    arranged,
+    contributions_of,
+    contributions_through,
+    evaluate,
+    foresight,
+    gradients,
+    masked,
+    plan_of,
+    scores,
+    tree_class_scores,
+    tree_plan,
+    tree_scores,
+    vectors,
+)
+from fairbits.errors import ROW, ModelError, OptionError, rows_named
+from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
+from fairbits.measure.classes import ClassScores
+from fairbits.measure.partition import check_epsilon, check_partition
+from fairbits.models import (
+    HasClassScores,
+    HasGradients,
+    HasLayerGradients,
+    HasTrees,
+    HasTwinScores,
+    Model,
+    Network,
+    owned,
+    require,
+)
+
+Progress = Callable[[int, int], None]
+
+#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
+ROUNDING = 1e-5
+#: People handed to the engine between two reports of progress.
+_CHUNK = 8192
+#: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
+_SCORES = 1_000_000
+
+
+class Evaluator:
+    """Asks one model about people and all their twins, under one tolerance and one partition.
+
+    Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
+    can exist. ``rows`` are real people, who exist whatever the rules say.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        schema: Schema,
+        encoding: Encoding | None = None,
+        *,
+        epsilon: float = DEFAULT_EPSILON,
+        partition: str = "constrained",
+        threads: int | None = None,
+        rows: Codes | None = None,
+    ):
+        if threads is not None and threads < 1:
+            raise OptionError(f"threads is {threads}; at least one is needed.")
+        self.model = model = owned(model)
+        self.schema = schema
+        self.encoding = encoding or Encoding.fitting(schema, model.inputs)
+        if self.encoding.width != model.inputs:
+            raise ModelError(
+                f"the network takes {model.inputs} inputs, but the attributes make {self.encoding.width}; "
+                f"check that the model belongs to this table."
+            )
+        self.twins = Twins(schema)
+        self.epsilon = check_epsilon(epsilon)
+        self.partition = check_partition(partition)
+        #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
+        self.threshold = schema.rule.threshold or DEFAULT_THRESHOLD
+        self.validity = Validity(schema, self.twins, rows)
+        self.threads = threads or os.cpu_count() or 1
+        # Where protected attributes are only observed, rows are asked about just as they are.
+        varied = self.twins if schema.protected else None
+        self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None
+        self._trees: TreePlan | None = (
+            tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
+        )
+        #: A model that scores all twins of a person at once, if it means the same ones.
+        self._at_once: HasTwinScores | None = model if isinstance(model, HasTwinScores) and model.fits(self) else None
+        many = len(schema.classes) > 2  # with two classes, one probability says it all
+        #: Whether the probabilities of all classes are compared, and not the favourable one's alone.
+        self.by_vector = many and schema.scores == "vector"
+        if self.by_vector:
+            require(model, HasClassScores, 'scores = "vector"')
+            if self.partition != "constrained":
+                raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
+        knows_classes = many and isinstance(model, HasClassScores)
+        self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
+
+    def with_model(self, model: Model) -> Evaluator:
+        """Asks another model about the same people, in the same way."""
+        other = Evaluator(
+            model,
+            self.schema,
+            self.encoding,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threads=self.threads,
+        )
+        other.validity = self.validity  # it knows the real people
+        return other
+
+    @property
+    def m(self) -> int:
+        """How many twins a person has."""
+        return self.twins.m
+
+    @property
+    def bits_limit(self) -> float:
+        """The most bits that anyone can show here."""
+        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
+
+    @cached_property
+    def blind(self) -> bool:
+        """Whether no twin of anybody can score differently, by the way the model is made: exactly 0 bits.
+
+        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight.
+        """
+        columns = self.twins.columns
+        if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
+            return True
+        if self._at_once is not None:
+            return self._at_once.tau == 0
+        if not isinstance(self.model, Network):
+            return False
+        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
+        added = [first.contribution(i, self.twins.values[:, place]) for place, i in enumerate(columns)]
+        return all(bool((part == part[:1]).all()) for part in added)
+
+    def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
+        """Figures of every person, (n,) arrays."""
+        if progress is None:
+            return self._evaluate(codes)
+        pieces = []
+        for start in range(0, max(len(codes), 1), _CHUNK):
+            with rows_named(start):
+                pieces.append(self._evaluate(codes[start : start + _CHUNK]))
+            progress(min(start + _CHUNK, len(codes)), len(codes))
+        return Evaluation.concatenate(pieces)
+
+    def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Scores of every twin of every person, (n, m)."""
+        if self._plan is not None:
+            return scores(self._plan, codes, threads=self.threads)
+        if self._trees is not None:
+            found = tree_scores(self._trees, codes, threads=self.threads)
+            return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
+        if self._at_once is not None:
+            return self._at_once.twin_scores(codes)
+        result = np.empty((len(codes), self.m), dtype=np.float32)
+        for rows, block in self.twins.blocks(codes):
+            flat = block.reshape(-1, block.shape[-1])
+            result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.m)
+        return result
+
+    def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
+        if self._trees is not None:
+            return tree_class_scores(self._trees, codes, threads=self.threads)
+        if self._at_once is not None:
+            return self._at_once.twin_class_scores(codes)
+        assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
+        return self._class_scores(codes)
+
+    @property
+    def native(self) -> bool:
+        """Whether the compiled kernels do the work."""
+        return self._plan is not None or self._trees is not None
+
+    @property
+    def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
+        """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
+        return {} if self._trees is None else self._trees.thresholds
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the model can tell which way its scores go."""
+        return isinstance(self.model, HasGradients)
+
+    def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+        """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
+        if self._plan is not None:
+            return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
+        rows = self._as_twins(codes, twins)
+        return self.encoding.pull_back(self._input_gradients(rows), rows)
+
+    def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
+        """What the codes of some attributes add to the sums at which ``foresight`` takes gradients."""
+        if self._plan is not None:
+            return contributions_of(self._plan, columns)
+        return contributions_through(self.encoding, columns)
+
+    def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
+        """What is needed to tell what changes of code do to the logit margin, at one twin of each person."""
+        if self._plan is not None:
+            return foresight(self._plan, codes, twins, threads=self.threads)
+        rows = self._as_twins(codes, twins)
+        found = self._input_gradients(rows)
+        return Foresight(self.encoding.pull_back(found, rows).astype(np.float32), arranged(found, self.encoding))
+
+    def _input_gradients(self, rows: Codes) -> npt.NDArray[np.floating[Any]]:
+        require(self.model, HasGradients, "this search")
+        return np.asarray(self.model.gradients(self.encoding.encode(rows)))  # type: ignore[attr-defined]
+
+    def valid_twins(self, codes: Codes) -> Truth | None:
+        """Which twins can exist, (n, m); None where all of them can, for everybody."""
+        return self.validity.twins(codes) if self.validity.about_twins else None
+
+    @cached_property
+    def _lone_plan(self) -> Plan | None:
+        """The kernels for rows as they are, without twins."""
+        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+
+    @cached_property
+    def _lone_trees(self) -> TreePlan | None:
+        """The tree kernels for rows as they are, without twins."""
+        if self._trees is None or not isinstance(self.model, HasTrees):
+            return None
+        return tree_plan(self.model, self.schema, self.encoding, None)
+
+    def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Score of one twin of each person, (n,)."""
+        if self._lone_plan is not None:
+            return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        if self._lone_trees is not None:
+            return tree_scores(self._lone_trees, self._as_twins(codes, twins), threads=self.threads)[:, 0]
+        if self._at_once is not None:
+            return self._at_once.twin_scores(codes)[np.arange(len(codes)), twins]
+        result = np.empty(len(codes), dtype=np.float32)
+        for start in range(0, len(codes), _CHUNK):
+            rows = slice(start, min(start + _CHUNK, len(codes)))
+            encoded = self.encoding.encode(self._as_twins(codes[rows], twins[rows]))
+            result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
+        bad = np.flatnonzero(~np.isfinite(result))
+        if len(bad):
+            raise ModelError.of_row(
+                f"the model gave {len(bad):,} scores that are not finite (first: for the person in {ROW}); "
+                f"check its inputs.",
+                int(bad[0]),
+            )
+        return result
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the model lets its layers be looked at, with gradients."""
+        return isinstance(self.model, HasLayerGradients)
+
+    def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
+        """What every layer puts out for one twin of each person, (n, width) each."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
+
+    def layer_gradients(
+        self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
+        require(self.model, HasLayerGradients, "this search")
+        rows = self._as_twins(codes, twins)
+        with _one_core():
+            found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
+        return self.encoding.pull_back(found, rows)
+
+    def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
+        rows = codes.copy()
+        rows[:, self.twins.columns] = self.twins.values[twins]
+        return rows
+
+    def _evaluate(self, codes: Codes) -> Evaluation:
+        if self.by_vector:
+            return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
+        if self.validity.about_twins or self._plan is None:
+            return self._in_blocks(codes, 1, self._score_figures)
+        return evaluate(
+            self._plan,
+            codes,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threshold=self.threshold,
+            threads=self.threads,
+        )
+
+    def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
+        """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
+        people = max(1, _SCORES // (self.m * width))
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(figures(codes[start : start + people]))
+        return Evaluation.concatenate(pieces)
+
+    def _vector_figures(self, codes: Codes) -> Evaluation:
+        return vectors(
+            self.class_scores(codes),
+            self.valid_twins(codes),
+            epsilon=self.epsilon,
+            favourable=self.schema.favourable_index,
+            threads=self.threads,
+        )
+
+    def _score_figures(self, codes: Codes) -> Evaluation:
+        valid = self.valid_twins(codes)
+        found = masked(
+            self.scores(codes),
+            np.ones((len(codes), self.m), np.bool_) if valid is None else valid,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            bounded=not self.schema.regression,
+            decides=not self.schema.regression,
+            threshold=self.threshold,
+            threads=self.threads,
+        )
+        if self._class_scores is not None:  # three or more classes: the most likely one is the decision
+            table = self.class_scores(codes)
+            chosen = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
+            favourable = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
+            found = replace(found, favourable=favourable)
+        return found if valid is not None else replace(found, twins=None)
+
+    def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
+        table = np.asarray(found, dtype=np.float32)
+        bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
+        if not bad.any() and not self.schema.regression:
+            bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
+            what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
+        if bad.any():
+            person = rows.start + int(np.argmax(bad)) // self.m
+            raise ModelError.of_row(
+                f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
+                f"{ROW}); {remedy}.",
+                person,
+            )
+        return table if self.schema.regression else np.clip(table, 0, 1)
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _one_core() -> AbstractContextManager[Any]:
+    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
+    return _libraries().limit(limits=1)

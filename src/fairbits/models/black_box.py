@@ -1,0 +1,173 @@
+"""A model of which nothing is known but what it answers: rows in, scores out, asked in batches.
+
+A black box eats codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
+records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as it is, with the identity as encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.domain import Codes, Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.base import Array
+from fairbits.models.options import BATCH, Output
+
+Ask = Callable[[Codes], Any]
+
+
+class BlackBox:
+    """``ask`` gives one score per row, or one column per class, of which ``favourable`` is taken.
+
+    ``reverse`` says that a single score speaks of the other one of two classes (default: where ``favourable`` is the
+    first, because a single output speaks of the second). ``output`` says that answers are logits. ``outputs`` is how
+    many numbers a row was last answered with, None before the first question.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        inputs: int,
+        *,
+        favourable: int | None = None,
+        reverse: bool | None = None,
+        output: Output | None = None,
+        batch: int = BATCH,
+        name: str,
+    ):
+        self._ask = ask
+        self.inputs = inputs
+        self._favourable = favourable
+        self._batch = batch
+        self.name = name
+        self.reverse = favourable == 0 if reverse is None else reverse
+        self._logits = output == "logit"
+        self.outputs: int | None = None
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each row of codes."""
+        rows = np.asarray(inputs, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"{self.name} takes rows of {self.inputs} values, but got an array of shape {rows.shape}.")
+        scores = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), self._batch):
+            piece = rows[start : start + self._batch]
+            answer = numbers_in(self._answer(piece), len(piece), self.name)
+            self.outputs = 1 if answer.ndim == 1 else answer.shape[1]
+            chosen = probabilities(answer) if self._logits else answer
+            scores[start : start + len(piece)] = one_score(
+                chosen, self._favourable, reverse=self.reverse, name=self.name
+            )
+        return scores
+
+    def table(self, inputs: npt.ArrayLike) -> Array:
+        """All columns that it answers."""
+        rows = np.asarray(inputs, dtype=np.float64)
+        pieces = []
+        for start in range(0, max(len(rows), 1), self._batch):
+            piece = rows[start : start + self._batch]
+            pieces.append(all_scores(self._answer(piece), len(piece), self.name))
+        found: Array = np.concatenate(pieces)
+        return probabilities(found) if self._logits else found
+
+    def _answer(self, rows: Codes) -> Any:
+        try:
+            return self._ask(rows.copy())  # foreign code may write into what it gets
+        except FairbitsError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
+
+
+class ClassBox:
+    """A black box that answers one column per class, which ``order`` puts into the schema's order."""
+
+    def __init__(self, box: BlackBox, order: Sequence[int]):
+        self._box = box
+        self._order = list(order)
+        self.inputs = box.inputs
+        self.name = box.name
+        self.reverse = box.reverse
+
+    @property
+    def outputs(self) -> int | None:
+        """How many numbers a row was last answered with."""
+        return self._box.outputs
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability of each row of codes."""
+        return self._box.scores(inputs)
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each row of codes."""
+        table = self._box.table(inputs)
+        if table.shape[1] <= max(self._order):
+            raise ModelError(
+                f"{self.name} answers {table.shape[1]} columns, but the target has {len(self._order)} classes; "
+                f"it must give one column for each."
+            )
+        return table[:, self._order]
+
+
+def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
+    """The box as one that tells the probabilities of all classes, where its answers are known to hold them."""
+    if len(schema.classes) < 3 or (classes is not None and len(classes) != len(schema.classes)):
+        return box
+    if classes is None or set(classes) != set(schema.classes):
+        return ClassBox(box, range(len(schema.classes)))
+    return ClassBox(box, [classes.index(name) for name in schema.classes])
+
+
+def all_scores(answer: Any, rows: int, name: str) -> Array:
+    """Whatever came back as a table of our own with a row per person; a plain list is one column."""
+    table = numbers_in(answer, rows, name)
+    return table[:, None] if table.ndim == 1 else table
+
+
+def numbers_in(answer: Any, rows: int, name: str) -> Array:
+    """What came back as one number per row, (n,), or as one column per class, (n, classes).
+
+    It is a copy, because a model may answer with the same buffer every time.
+    """
+    try:
+        table: Array = np.array(answer, dtype=np.float32)
+    except (TypeError, ValueError):
+        some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
+        raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
+    if table.shape == (rows, 1):
+        return table[:, 0]
+    if table.shape != (rows,) and not (table.ndim == 2 and len(table) == rows):
+        raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
+    return table
+
+
+def probabilities(logits: Array) -> Array:
+    """Logits as probabilities: of one class each, or of all classes along the rows."""
+    found = special.expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else special.softmax(logits, axis=1)
+    return np.asarray(found, dtype=np.float32)
+
+
+def one_score(table: Array, favourable: int | None, *, reverse: bool = False, name: str) -> Array:
+    """The score of the favourable class; ``reverse`` where a single one speaks of the other class."""
+    if table.ndim == 1:
+        return 1 - table if reverse else table
+    chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
+    if chosen is None or not 0 <= chosen < table.shape[1]:
+        raise ModelError(
+            f"{name} answers {table.shape[1]} columns, and the favourable one ({favourable}) is not among them; "
+            f"name the target's classes in the order of the outputs."
+        )
+    column: Array = table[:, chosen]
+    return column
+
+
+def reason(error: BaseException) -> str:
+    """The first line of a foreign complaint, cut to a sentence."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."

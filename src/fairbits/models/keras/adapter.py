@@ -1,0 +1,279 @@
+"""Keras 3: feed-forward models become native networks; others run in Keras, with gradients on its PyTorch backend."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Encoding, Schema
+from fairbits.errors import MissingDependencyError, ModelError
+from fairbits.models.black_box import BlackBox, reason, with_classes
+from fairbits.models.direction import favourable_output, order_note, output_order
+from fairbits.models.input_slots import Slot, slots_of, some_people
+from fairbits.models.loaded import Loaded, read_note, read_output
+from fairbits.models.native.activations import Activation
+from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.network import Network
+from fairbits.models.options import ModelOptions
+
+_PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
+
+
+def import_keras(purpose: str) -> Any:
+    """Keras, or how to get it."""
+    _choose_backend()
+    try:
+        import keras
+    except ImportError as error:
+        if find_spec("keras") is None:
+            raise MissingDependencyError("keras", "keras", purpose) from None
+        raise ModelError(
+            f"Keras cannot start, probably because its backend is not installed ({reason(error).rstrip('.')}); "
+            f"name one that is with KERAS_BACKEND, e.g. KERAS_BACKEND=torch."
+        ) from None
+    return keras
+
+
+def _choose_backend() -> None:
+    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch.
+
+    Keras writes its default into keras.json when it is first imported, whatever backend it was told to use: so the
+    file counts only where the backend that it names is installed.
+    """
+    if "KERAS_BACKEND" in os.environ or "keras" in sys.modules:
+        return
+    if find_spec(_configured_backend()) is None and find_spec("torch") is not None:
+        os.environ["KERAS_BACKEND"] = "torch"
+
+
+def _configured_backend() -> str:
+    """The package that Keras would take by itself."""
+    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    try:
+        named = str(json.loads((home / "keras.json").read_text(encoding="utf-8"))["backend"])
+    except (OSError, ValueError, KeyError, TypeError):  # no such file, or nothing that Keras could read either
+        return "tensorflow"
+    return named if named.isidentifier() else "tensorflow"
+
+
+def read_keras(path: str | Path) -> Any:
+    """The model in a .keras file, in safe mode: no code from the file is run."""
+    keras = import_keras("reading .keras files")
+    try:
+        return keras.saving.load_model(str(path), compile=False, safe_mode=True)
+    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+
+
+def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A Keras model, native where its layers form a chain of dense ones."""
+    try:
+        return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
+    except NotNative as error:
+        told = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
+    slots, encoding = _slots(model, schema, options)
+    if import_keras("running Keras models").backend.backend() == "torch":
+        from fairbits.models.torch.module import TorchModel
+
+        rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
+        inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
+        return Loaded(inner, encoding, notes=(told, *read_note(inner.output, options)))
+    width = encoding.width if encoding is not None else model.input_shape[-1]
+    favourable, order = options.favourable, None
+    notes: tuple[str, ...] = ()
+    if schema is not None and schema.classes:
+        order = output_order(schema, None, options)
+        favourable = favourable_output(schema, order)
+        notes = order_note(schema, None, options, single=None)
+    box = BlackBox(
+        lambda rows: model.predict(_given(model, slots, rows.astype(np.float32)), verbose=0),
+        int(width),
+        favourable=favourable,
+        output=options.output,
+        batch=options.batch,
+        name="the Keras model",
+    )
+    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
+    several = schema is not None and outputs == len(schema.classes)
+    scored = with_classes(box, schema, order) if schema is not None and several else box
+    return Loaded(scored, encoding, order, (told, *notes))
+
+
+def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
+    """Which attributes go into which input of a model with several; nothing for one with a single table."""
+    inputs = list(getattr(model, "inputs", None) or [])
+    if len(inputs) < 2:
+        return (), None
+    names = [str(tensor.name) for tensor in inputs]
+    if schema is None:
+        raise ModelError(f"the Keras model has the inputs {', '.join(names)}; give a schema that says what they are.")
+    text = next((str(t.name) for t in inputs if str(t.dtype) == "string"), None)
+    if text is not None:
+        raise ModelError(
+            f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
+        )
+    widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
+    return slots_of(names, widths, schema, options)
+
+
+def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
+    """Encoded rows as the model takes them: one table, or one for each of its inputs."""
+    if not slots:
+        return rows
+    pieces = [
+        rows[:, slot.start] if len(tensor.shape) == 1 else rows[:, slot.start : slot.stop]
+        for slot, tensor in zip(slots, model.inputs, strict=True)
+    ]
+    struct = getattr(model, "_inputs_struct", None)  # a model may have been made with a dictionary of inputs
+    if not isinstance(struct, dict):
+        return pieces
+    places = {id(tensor): place for place, tensor in enumerate(model.inputs)}  # in an order of their own
+    return {name: pieces[places[id(tensor)]] for name, tensor in struct.items()}
+
+
+def chain_of_keras(model: Any) -> Chain:
+    """The operations of a Sequential or functional model in order."""
+    chain = Chain()
+    for layer in _in_order(model):
+        _take(chain, layer)
+    return chain
+
+
+def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
+    """The original model, from a file or a copy of one in memory, with the network's weights."""
+    model = read_keras(original) if isinstance(original, str | Path) else _copy(original)
+    chain = chain_of_keras(model)
+    chain.network()
+    variables = {variable.path: variable for variable in model.weights}
+    for name, array in chain.parameters(network).items():
+        variables[name].assign(array.reshape(variables[name].shape).astype(np.float32))
+    model.save(str(path))
+
+
+def _copy(model: Any) -> Any:
+    twin = import_keras("copying Keras models").models.clone_model(model)
+    twin.set_weights(model.get_weights())
+    return twin
+
+
+class _AsModule:
+    """A Keras model as TorchModel calls modules. Its layers are not reached into."""
+
+    def __init__(self, model: Any, slots: tuple[Slot, ...] = ()):
+        self._model = model
+        self._slots = slots
+
+    def __call__(self, rows: Any) -> Any:
+        return self._model(_given(self._model, self._slots, rows), training=False)
+
+    def get_weights(self) -> list[Any]:
+        return list(self._model.get_weights())
+
+    def named_modules(self) -> list[tuple[str, Any]]:
+        return []
+
+    def modules(self) -> list[Any]:
+        return []
+
+
+def _in_order(model: Any) -> list[Any]:
+    """The layers of a chain; a model whose layers branch or join is none."""
+    if type(model).__name__ == "Sequential":
+        return [
+            inner for layer in model.layers for inner in (_in_order(layer) if hasattr(layer, "layers") else [layer])
+        ]
+    if not hasattr(model, "operations") or not hasattr(model, "inputs") or not hasattr(model, "outputs"):
+        raise NotNative("its layers are called by code of its own.")
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        raise NotNative(f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs.")
+    chain, current = [], model.inputs[0]
+    for operation in model.operations:
+        if type(operation).__name__ == "InputLayer":
+            continue
+        if len(operation._inbound_nodes) != 1:
+            raise NotNative(f"layer {operation.name!r} is used more than once.")
+        node = operation._inbound_nodes[0]
+        if [id(t) for t in node.input_tensors] != [id(current)] or len(node.output_tensors) != 1:
+            raise NotNative(f"the path through it branches at {operation.name!r}.")
+        current = node.output_tensors[0]
+        chain += _in_order(operation) if hasattr(operation, "layers") else [operation]
+    if current is not model.outputs[0]:
+        raise NotNative("its output is not its last layer.")
+    return chain
+
+
+def _take(chain: Chain, layer: Any) -> None:
+    kind = type(layer).__name__
+    if kind in _PASS:
+        return
+    if kind == "Dense":
+        chain.multiply(_array(layer.kernel), Source(layer.kernel.path))
+        if layer.use_bias:
+            chain.scale(1.0, _array(layer.bias), Source(layer.bias.path))
+    if kind in {"Dense", "Activation"}:
+        if hasattr(layer.activation, "__name__"):
+            _activate(chain, layer.activation.__name__, layer)
+        else:  # an activation that is itself a layer
+            _take(chain, layer.activation)
+    elif kind == "BatchNormalization":
+        _normalise(chain, layer)
+    elif kind == "Normalization" and not layer.invert:
+        chain.scale(1 / np.maximum(np.sqrt(_array(layer.variance)), 1e-7), 0.0)
+        chain.scale(1.0, -_array(layer.mean).ravel() / np.maximum(np.sqrt(_array(layer.variance)), 1e-7).ravel())
+    elif kind == "Rescaling":
+        chain.scale(np.asarray(layer.scale), np.asarray(layer.offset))
+    elif kind in {"ReLU", "LeakyReLU", "ELU", "Softmax"}:
+        _layer_activation(chain, layer, kind)
+    else:
+        raise NotNative(f"the layer {kind} is not understood.")
+
+
+def _normalise(chain: Chain, layer: Any) -> None:
+    factor = 1 / np.sqrt(_array(layer.moving_variance) + layer.epsilon)
+    factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
+    moved = _array(layer.moving_mean) * factor
+    if layer.center:
+        chain.scale(factor, _array(layer.beta) - moved, Source(layer.beta.path, plus=moved))
+    else:
+        chain.scale(factor, -moved)
+
+
+def _layer_activation(chain: Chain, layer: Any, kind: str) -> None:
+    if kind == "Softmax":
+        chain.end("softmax")
+    elif kind == "ELU":
+        chain.activate(Activation("elu", float(layer.alpha)))
+    elif kind == "LeakyReLU":
+        chain.activate(Activation("leaky_relu", float(layer.negative_slope)))
+    elif layer.max_value is None and not layer.threshold:
+        slope = float(layer.negative_slope)
+        chain.activate(Activation("leaky_relu", slope) if slope else Activation("relu"))
+    else:
+        raise NotNative("a ReLU with a ceiling or a threshold is not understood.")
+
+
+def _activate(chain: Chain, name: str, layer: Any) -> None:
+    if name == "linear":
+        return
+    if name == "sigmoid":
+        chain.sigmoid()
+    elif name == "softmax":
+        chain.end("softmax")
+    elif name in {"relu", "tanh"}:
+        chain.activate(Activation(name))
+    elif name in {"gelu", "leaky_relu", "elu"}:  # as plain names they have Keras's own defaults
+        chain.activate(Activation(name, {"gelu": 0.0, "leaky_relu": 0.2, "elu": 1.0}[name]))
+    else:
+        raise NotNative(f"the activation {name} of {layer.name!r} is not understood.")
+
+
+def _array(variable: Any) -> Matrix:
+    import keras
+
+    return np.asarray(keras.ops.convert_to_numpy(variable), dtype=np.float64)

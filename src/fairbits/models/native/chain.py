@@ -1,0 +1,222 @@
+"""Foreign operations, one after the other, folded into dense layers; and the way back into the foreign parameters.
+
+A layer is ``((x · before + offset) @ W + b) · after + shift``: one product, with the scalings and normalisations
+around it. They fold into the native weights. Because each layer remembers them, together with the name of the
+parameters that W and b came from, changed native weights can be written back into the same shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.errors import ModelError
+from fairbits.models.native.activations import Activation
+from fairbits.models.native.network import Head, Network
+
+Matrix = npt.NDArray[np.float64]
+
+
+class NotNative(ModelError):
+    """A model that is no chain of dense layers: another adapter may still run it as it is."""
+
+
+@dataclass(slots=True)
+class Source:
+    """A foreign parameter: its name, and how its array became the one used here."""
+
+    name: str
+    transposed: bool = False
+    gain: float = 1.0
+    plus: Matrix | float = 0.0
+
+    def restore(self, array: Matrix) -> Matrix:
+        """The parameter's own array."""
+        return (array.T if self.transposed else array) / self.gain + self.plus
+
+
+@dataclass(slots=True)
+class Layer:
+    """One dense layer in the making."""
+
+    before: Matrix
+    offset: Matrix
+    matrix: Matrix | None = None
+    bias: Matrix = field(default_factory=lambda: np.zeros(1))
+    after: Matrix = field(default_factory=lambda: np.ones(1))
+    shift: Matrix = field(default_factory=lambda: np.zeros(1))
+    weights_from: Source | None = None
+    bias_from: Source | None = None
+    shift_from: Source | None = None
+    activation: Activation | None = None
+
+    def folded(self) -> tuple[Matrix, Matrix]:
+        """The native weights and biases."""
+        assert self.matrix is not None  # noqa: S101 - every closed layer has its product
+        weights = self.before[:, None] * self.matrix * self.after
+        biases = (self.offset @ self.matrix + self.bias) * self.after + self.shift
+        return weights, np.broadcast_to(biases, weights.shape[1:])
+
+
+class Chain:
+    """Takes operations in order; an activation or a further product closes the open layer."""
+
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+        self.head: Head | None = None
+        self._open: Layer | None = None
+
+    @property
+    def width(self) -> int | None:
+        """How many values come out so far, where that is known."""
+        layer = self._open
+        if layer is not None and layer.matrix is not None:
+            return layer.matrix.shape[1]
+        if layer is not None and len(layer.before) > 1:
+            return len(layer.before)
+        return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
+
+    def multiply(self, matrix: Matrix, source: Source | None = None) -> None:
+        """x ↦ x @ matrix."""
+        self._going_on("a product")
+        if matrix.ndim != 2:
+            raise NotNative(f"a product with an array of shape {matrix.shape} is not a dense layer.")
+        if self._open is not None and self._open.matrix is not None:  # two products in a row are two layers
+            self._close(Activation("identity"))
+        if self.width not in (None, len(matrix)):
+            raise NotNative(f"a product of {self.width} values with a matrix of {len(matrix)} rows does not fit.")
+        layer = self._open or Layer(np.ones(1), np.zeros(1))
+        layer.before = np.broadcast_to(layer.before, len(matrix))
+        layer.offset = np.broadcast_to(layer.offset, len(matrix))
+        layer.matrix, layer.weights_from = np.asarray(matrix, dtype=np.float64), source
+        self._open = layer
+
+    def scale(self, factor: Matrix | float, offset: Matrix | float, source: Source | None = None) -> None:
+        """x ↦ factor · x + offset, value by value; ``source`` where the offset is a bias that may change."""
+        self._going_on("a scaling")
+        factor = np.asarray(factor, dtype=np.float64).ravel()
+        offset = np.asarray(offset, dtype=np.float64).ravel()
+        if self._open is None:
+            self._open = Layer(np.ones(self.width or 1), np.zeros(self.width or 1))
+        layer = self._open
+        for part in (factor, offset):
+            if self.width is not None and len(part) not in (1, self.width):
+                raise NotNative(f"{len(part)} constants do not fit {self.width} values.")
+        if layer.matrix is None:
+            width = max(len(layer.before), len(factor), len(offset))
+            layer.before = np.broadcast_to(layer.before * factor, width)
+            layer.offset = np.broadcast_to(layer.offset * factor + offset, width)
+        elif source is not None and layer.bias_from is None and _untouched(layer) and (factor == 1).all():
+            layer.bias, layer.bias_from = layer.bias + offset, source
+        else:
+            layer.shift_from = source if not layer.shift.any() else None
+            layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
+
+    def activate(self, activation: Activation) -> None:
+        """An activation ends the open layer."""
+        self._going_on(activation.name)
+        if self._open is None:
+            if not self.layers:
+                raise NotNative(f"{activation.name} follows no dense layer.")
+            self._open = Layer(np.ones(1), np.zeros(1))
+        self._close(activation)
+
+    def end(self, head: Head) -> None:
+        """The outputs become a decision; nothing may follow."""
+        self._going_on(f"a {head} output")
+        self.head = head
+
+    def sigmoid(self) -> None:
+        """A sigmoid over one value is a head, unless more follows; over several it is an activation."""
+        if self.width == 1 and self._open is not None:
+            self.end("sigmoid")
+        else:
+            self.activate(Activation("sigmoid"))
+
+    def network(self, favourable: int | None = None) -> Network:
+        """The native network, once everything has been taken."""
+        if self._open is None and not self.layers:
+            raise NotNative("it has no dense layer.")
+        if self._open is None or self._open.matrix is None:  # an identity layer carries what is left to the output
+            self._identity()
+        closed = [*self.layers, self._last()]
+        folded = [layer.folded() for layer in closed]
+        outputs = folded[-1][0].shape[1]
+        head: Head = self.head or ("softmax" if outputs > 1 else "linear")
+        if head == "sigmoid" and outputs > 1:
+            raise NotNative(f"it ends in {outputs} independent sigmoids; a decision needs one output or a softmax.")
+        after = [layer.activation for layer in self.layers if layer.activation is not None]
+        return Network.build(
+            [w for w, _ in folded], [b for _, b in folded], activation=after, head=head, favourable=favourable
+        )
+
+    def parameters(self, network: Network) -> dict[str, Matrix]:
+        """What the foreign parameters must be for the model to be ``network``; only those that change."""
+        closed = [*self.layers, self._last()]
+        if network.widths != tuple(layer.folded()[0].shape[1] for layer in closed):
+            raise ModelError(f"the original has other layers than the network, whose widths are {network.widths}.")
+        changed: dict[str, Matrix] = {}
+        for i, (layer, w, b) in enumerate(zip(closed, network.weights, network.biases, strict=True)):
+            for source, array in _restored(layer, w, b, i):
+                if source.name in changed and not np.array_equal(changed[source.name], array):
+                    raise ModelError(f"parameter {source.name!r} is shared by layers that now differ.")
+                changed[source.name] = array
+        return changed
+
+    def _going_on(self, what: str) -> None:
+        if self.head is not None:
+            raise NotNative(f"it goes on with {what} after its {self.head} output.")
+
+    def _close(self, activation: Activation) -> None:
+        if self._open is None or self._open.matrix is None:
+            self._identity()
+        layer = self._last()
+        layer.activation = activation
+        self.layers.append(layer)
+        self._open = None
+
+    def _identity(self) -> None:
+        width = self.width
+        if width is None:
+            raise NotNative("nothing says how many values come in.")
+        self.multiply(np.eye(width))
+
+    def _last(self) -> Layer:
+        assert self._open is not None  # noqa: S101 - callers have made sure
+        return self._open
+
+
+def _untouched(layer: Layer) -> bool:
+    return bool((layer.after == 1).all() and not layer.shift.any())
+
+
+def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int) -> list[tuple[Source, Matrix]]:
+    """The layer's own parameters for new native weights; untouched columns keep every bit."""
+    old_w, old_b = layer.folded()
+    new_w, new_b = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
+    same_w, same_b = new_w == old_w.astype(np.float32), new_b == old_b.astype(np.float32)
+    if same_w.all() and same_b.all():
+        return []
+    scaling = layer.before[:, None] * layer.after
+    if not np.broadcast_to(scaling, new_w.shape)[~same_w].all() or layer.matrix is None:
+        raise ModelError(f"layer {i} has inputs scaled by 0 in the original, which no weight can undo.")
+    matrix = np.where(same_w, layer.matrix, np.divide(new_w, scaling, out=np.zeros_like(new_w), where=scaling != 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = (new_b - layer.shift) / layer.after - layer.offset @ matrix
+    old_bias = np.broadcast_to(layer.bias, bias.shape)
+    bias = np.where(same_b & same_w.all(axis=0), old_bias, bias)
+    found: list[tuple[Source, Matrix]] = []
+    second = ("bias", layer.bias_from, bias, old_bias)
+    if layer.bias_from is None and layer.shift_from is not None:  # a normalisation has the layer's only bias
+        old_shift = np.broadcast_to(layer.shift, bias.shape)
+        shift = new_b - (layer.offset @ matrix + layer.bias) * layer.after
+        second = ("bias", layer.shift_from, np.where(same_b & same_w.all(axis=0), old_shift, shift), old_shift)
+    for what, source, array, old in (("weights", layer.weights_from, matrix, layer.matrix), second):
+        if np.array_equal(array, old):
+            continue
+        if source is None or not np.isfinite(array).all():
+            raise ModelError(f"layer {i} has no {what} of its own in the original that could be changed.")
+        found.append((source, source.restore(array)))
+    return found

@@ -1,0 +1,276 @@
+"""The native network: dense layers as plain arrays. Small, exact, and open to surgery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.models.base import Array, Do, SeveralClasses, Slope
+from fairbits.models.native.activations import Activation
+
+Head = Literal["softmax", "sigmoid", "linear"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network(SeveralClasses):
+    """Dense layers (weights are inputs × outputs), an activation after each but the last, and a head.
+
+    Heads: ``softmax`` over two or more classes, ``sigmoid`` (one output: the probability of class 1), ``linear``
+    (one output: a regression). ``favourable`` is the class whose probability is the score.
+    """
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    activations_after: tuple[Activation, ...]
+    head: Head = "softmax"
+    favourable: int = 1
+
+    def __repr__(self) -> str:
+        return f"<Network {' → '.join(map(str, (self.inputs, *self.widths)))}, {self.head}>"
+
+    @classmethod
+    def build(
+        cls,
+        weights: Sequence[npt.ArrayLike],
+        biases: Sequence[npt.ArrayLike],
+        *,
+        activation: Activation | Sequence[Activation] | str = "relu",
+        head: Head | None = None,
+        favourable: int | None = None,
+    ) -> Network:
+        """A network from arrays of any float type, checked. The head defaults to what the last width suggests."""
+        w = tuple(np.ascontiguousarray(layer, dtype=np.float32) for layer in weights)
+        b = tuple(np.ascontiguousarray(layer, dtype=np.float32) for layer in biases)
+        if isinstance(activation, str):
+            activation = Activation(activation)
+        hidden = max(len(w) - 1, 0)
+        after = (activation,) * hidden if isinstance(activation, Activation) else tuple(activation)
+        if head is None:
+            head = "softmax" if w and w[-1].ndim == 2 and w[-1].shape[1] > 1 else "sigmoid"
+        return cls(w, b, after, head, 0 if head == "linear" else 1 if favourable is None else favourable)
+
+    def __post_init__(self) -> None:
+        if not self.weights or len(self.weights) != len(self.biases):
+            raise ModelError(
+                f"a network needs as many biases as weights and at least one layer, "
+                f"but got {len(self.weights)} weights and {len(self.biases)} biases."
+            )
+        for name in ("weights", "biases"):  # whoever handed them over may go on changing theirs
+            object.__setattr__(self, name, tuple(_own(array) for array in getattr(self, name)))
+        self._check_shapes()
+        if len(self.activations_after) != len(self.weights) - 1:
+            raise ModelError(
+                f"{len(self.weights)} layers need {len(self.weights) - 1} activations between them, "
+                f"but got {len(self.activations_after)}."
+            )
+        self._check_head()
+
+    def _check_shapes(self) -> None:
+        width = self.weights[0].shape[0] if self.weights[0].ndim == 2 else -1
+        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if w.ndim != 2 or b.ndim != 1 or 0 in w.shape:
+                raise ModelError(
+                    f"layer {i} needs a matrix and a vector, but W{i} has shape {w.shape} and b{i} has {b.shape}."
+                )
+            if w.shape[0] != width or b.shape[0] != w.shape[1]:
+                raise ModelError(
+                    f"layer {i} does not fit: {width} values come in, but W{i} is {w.shape[0]} × {w.shape[1]} "
+                    f"with {b.shape[0]} biases; weights are inputs × outputs."
+                )
+            if not (np.isfinite(w).all() and np.isfinite(b).all()):
+                raise ModelError(f"layer {i} holds NaN or infinite weights; the file is damaged or training diverged.")
+            width = w.shape[1]
+
+    def _check_head(self) -> None:
+        if self.head not in get_args(Head):
+            raise ModelError(f"head {self.head!r} is not known; {choose_from(str(self.head), get_args(Head))}")
+        outputs = self.weights[-1].shape[1]
+        if (self.head == "softmax") != (outputs > 1):
+            raise ModelError(
+                f"a {self.head} head does not go with {outputs} outputs; "
+                f"softmax needs two or more, sigmoid and linear need one."
+            )
+        if not 0 <= self.favourable < self.classes and self.head != "linear":
+            raise ModelError(f"favourable class {self.favourable} is not one of the network's {self.classes} classes.")
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs a row has."""
+        return int(self.weights[0].shape[0])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Outputs of every layer."""
+        return tuple(int(w.shape[1]) for w in self.weights)
+
+    @property
+    def classes(self) -> int:
+        """How many classes it decides between (0 for a regression)."""
+        return {"softmax": self.widths[-1], "sigmoid": 2, "linear": 0}[self.head]
+
+    def with_favourable(self, index: int) -> Network:
+        """The same network, scoring another class."""
+        return self if self.head == "linear" else replace(self, favourable=index)
+
+    def logits(self, inputs: npt.ArrayLike) -> Array:
+        """Outputs before the head, (n, outputs)."""
+        return self._forward(self._checked(inputs))[1][-1]
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each encoded row."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            return logits[:, 0]
+        score: Array = special.expit(self._margins(logits))
+        return score
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            raise ModelError("a regression network has no classes; use its scores.")
+        if self.head == "softmax":
+            return np.asarray(special.softmax(logits, axis=1), dtype=np.float32)
+        return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
+
+    def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first."""
+        logits = self.logits(inputs)
+        if self.head == "linear":
+            raise ModelError("a regression network decides no class; use its scores.")
+        if self.head == "sigmoid":
+            logits = np.column_stack([-logits[:, 0], logits[:, 0]])
+        best = np.argmax(logits, axis=1)
+        return np.where(logits[:, self.favourable] >= logits.max(axis=1), self.favourable, best)
+
+    def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
+        """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).
+
+        The margin is the favourable logit minus the log-sum of the others: its sigmoid is the score. The loss is
+        the cross-entropy against the network's own label. All three point along the margin of one class; only the
+        factor differs, and the margin is the one that does not fade where the network is certain.
+        """
+        if of not in get_args(Slope):
+            raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
+        befores, afters = self._forward(self._checked(inputs))
+        logits = afters[-1]
+        if self.head == "linear":
+            return self._backward(befores, np.ones_like(logits))
+        own = np.full(len(logits), self.favourable)
+        if of == "loss":
+            own = np.argmax(logits, axis=1) if self.head == "softmax" else (logits[:, 0] >= 0).astype(np.int64)
+        slope = self._margin_slopes(logits, own)
+        if of != "margin":
+            p = special.expit(self._margins(logits, own))[:, None]
+            slope = slope * (p * (1 - p) if of == "score" else p - 1)
+        return self._backward(befores, slope)
+
+    def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
+        """What every layer puts out, (n, width) each; the last one after the head."""
+        afters = self._forward(self._checked(inputs))[1]
+        last = afters[-1]
+        if self.head == "softmax":
+            last = special.softmax(last, axis=1)
+        elif self.head == "sigmoid":
+            last = special.expit(last)
+        return (*afters[:-1], last)
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
+        if not 0 <= layer < len(self.weights):
+            raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
+        befores, _ = self._forward(self._checked(inputs))
+        slope = np.asarray(slopes, dtype=np.float32)
+        for i in range(layer, -1, -1):
+            if i < len(self.activations_after):
+                slope = slope * self.activations_after[i].slope(befores[i])
+            slope = slope @ self.weights[i].T
+        return slope
+
+    def with_interventions(self, interventions: Sequence[Do]) -> Network:
+        """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""
+        weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
+        for do in interventions:
+            bias = self.holding_bias(do)
+            weights[do.layer][:, do.neuron] = 0
+            biases[do.layer][do.neuron] = bias
+        return replace(self, weights=tuple(weights), biases=tuple(biases))
+
+    def holding_bias(self, do: Do) -> float:
+        """The bias that alone makes a neuron put out the value; refuses what no surgery can do."""
+        hidden = len(self.weights) - 1
+        if not 0 <= do.layer < hidden:
+            raise OptionError(f"layer {do.layer} is not a hidden layer; this network has layers 0 to {hidden - 1}.")
+        if not 0 <= do.neuron < self.widths[do.layer]:
+            raise OptionError(
+                f"neuron {do.neuron} is not in layer {do.layer}, which has 0 to {self.widths[do.layer] - 1}."
+            )
+        return self.activations_after[do.layer].inverse(do.value)
+
+    def save(self, path: str | Path) -> None:
+        """Write the network as .npz or .onnx, by the ending of the name."""
+        from fairbits.models.registry import save_network
+
+        save_network(self, path)
+
+    def _checked(self, inputs: npt.ArrayLike) -> Array:
+        rows = np.asarray(inputs, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"the network takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        return rows
+
+    def _forward(self, inputs: Array) -> tuple[list[Array], list[Array]]:
+        """Pre-activations and outputs of every layer."""
+        befores: list[Array] = []
+        afters: list[Array] = []
+        current = inputs
+        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            before = current @ w + b
+            current = self.activations_after[i](before) if i < len(self.activations_after) else before
+            befores.append(before)
+            afters.append(current)
+        return befores, afters
+
+    def _backward(self, befores: list[Array], slope: Array) -> Array:
+        for i in range(len(self.weights) - 1, 0, -1):
+            slope = (slope @ self.weights[i].T) * self.activations_after[i - 1].slope(befores[i - 1])
+        return slope @ self.weights[0].T
+
+    def _margins(self, logits: Array, own: npt.NDArray[np.int64] | None = None) -> Array:
+        """Logit of each row's class (the favourable one by default) against all others."""
+        own = np.full(len(logits), self.favourable) if own is None else own
+        if self.head == "sigmoid":
+            return np.where(own == 1, logits[:, 0], -logits[:, 0])
+        rows = np.arange(len(logits))
+        others = logits.copy()
+        others[rows, own] = -np.inf
+        margin: Array = logits[rows, own] - special.logsumexp(others, axis=1)
+        return margin
+
+    def _margin_slopes(self, logits: Array, own: npt.NDArray[np.int64]) -> Array:
+        if self.head == "sigmoid":
+            return np.where(own == 1, 1, -1).astype(np.float32)[:, None]
+        rows = np.arange(len(logits))
+        others = logits.copy()
+        others[rows, own] = -np.inf
+        slopes: Array = -special.softmax(others, axis=1)
+        slopes[rows, own] = 1
+        return slopes
+
+
+def _own(array: npt.ArrayLike) -> Array:
+    """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
+    given = np.asarray(array)
+    memory: object = given.base
+    if isinstance(memory, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+        own: Array = given
+        return own
+    plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
+    return np.ndarray(plain.shape, np.float32, plain.tobytes())

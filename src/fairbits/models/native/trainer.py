@@ -1,0 +1,279 @@
+"""Training a native network further: Adam on plain arrays, and a penalty on pairs that should be scored alike.
+
+Single-threaded on purpose: the networks are small, and the result must not depend on the number of cores. Inputs are
+standardised while training and the scaling is folded back afterwards, so that steps mean the same for every input.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fairbits.errors import ModelError, OptionError
+from fairbits.models.native.network import Network
+
+Floats = npt.NDArray[Any]
+#: Draws so many pairs of encoded rows whose scores ought to be equal.
+Pairs = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
+
+_DECAY_1, _DECAY_2, _TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How long and how hard to train. ``consistency`` weighs the squared difference of the scores of a pair, and with
+    ``whole`` that of the probabilities of all classes.
+
+    The learning rate falls to zero over the updates. ``seconds`` ends the training early; the result then depends on
+    the machine, so nothing is said by default.
+    """
+
+    updates: int = 2000
+    batch: int = 256
+    learning_rate: float = 1e-3
+    consistency: float = 0.0
+    whole: bool = False
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("updates", "batch", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; training needs a number larger than 0.")
+        if not self.consistency >= 0:
+            raise OptionError(f"consistency is {self.consistency}; give the weight of the penalty, 0 or more.")
+
+
+def refit(
+    network: Network,
+    inputs: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    fitting: Fitting | None = None,
+    pairs: Pairs | None = None,
+    frozen: npt.ArrayLike = (),
+) -> Network:
+    """A network of the same shape, trained further on encoded rows and their classes (or values, for a regression).
+
+    Targets of shape (n, classes) are probabilities of the classes.
+    ``frozen`` names inputs whose weights stay as they are.
+    """
+    from threadpoolctl import threadpool_limits
+
+    fitting = fitting or Fitting()
+    rows = np.asarray(inputs, dtype=np.float32)
+    wanted = np.asarray(targets)
+    if len(rows) == 0 or len(rows) != len(wanted):
+        raise ModelError(f"training needs rows and as many targets, but got {len(rows)} and {len(wanted)}.")
+    if fitting.consistency and pairs is None:
+        raise OptionError(f"consistency is {fitting.consistency:g}, but no pairs are given; say what should be alike.")
+    scaling = _Scaling.of(rows)
+    learner = Learner(scaling.unfolded(network), targets=wanted)
+    kept = np.asarray(frozen, dtype=np.int64)
+    scaled = scaling(rows)
+    with threadpool_limits(1):
+        for mine, rate in _steps(len(rows), fitting, rng):
+            loss = learner.slopes(scaled[mine], wanted[mine])
+            if pairs is not None and fitting.consistency:
+                one, other = pairs(rng, fitting.batch // 2 or 1)
+                apart = learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole)
+                loss.add(apart, fitting.consistency)
+            loss.weights[0][kept] = 0
+            learner.step(loss, rate)
+    return scaling.folded(learner.network())
+
+
+@dataclass(slots=True)
+class Slopes:
+    """A loss, and its slope along every weight and bias, in one array as the learner has them."""
+
+    loss: float
+    flat: Floats
+    weights: list[Floats]
+    biases: list[Floats]
+
+    def add(self, other: Slopes, factor: float) -> None:
+        """Add another loss, weighted."""
+        self.loss += factor * other.loss
+        self.flat += self.flat.dtype.type(factor) * other.flat
+
+
+class Learner:
+    """The arrays of a network while they change. Losses are means over rows; values count in units of their spread.
+
+    All of them are views of one array: an update is then a few operations, however many layers there are.
+    """
+
+    def __init__(self, network: Network, *, targets: Floats, dtype: Any = np.float32):
+        self._origin = network
+        self.flat = np.concatenate([a.ravel() for a in (*network.weights, *network.biases)]).astype(dtype)
+        self.weights, self.biases = self._views(self.flat)
+        spread = float(np.std(targets)) if network.head == "linear" else 1.0
+        self._unit = spread or 1.0
+        self._time = 0
+        self._first, self._second = np.zeros_like(self.flat), np.zeros_like(self.flat)
+
+    def _views(self, flat: Floats) -> tuple[list[Floats], list[Floats]]:
+        """An array of all values as weights and biases."""
+        pieces, start = [], 0
+        for array in (*self._origin.weights, *self._origin.biases):
+            pieces.append(flat[start : start + array.size].reshape(array.shape))
+            start += array.size
+        return pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]
+
+    def network(self) -> Network:
+        """As an ordinary network again."""
+        arrays = [tuple(a.astype(np.float32) for a in group) for group in (self.weights, self.biases)]
+        if not all(np.isfinite(a).all() for group in arrays for a in group):
+            raise ModelError("training diverged: the weights are no longer finite; choose a smaller learning rate.")
+        return replace(self._origin, weights=arrays[0], biases=arrays[1])
+
+    def slopes(self, rows: Floats, targets: Floats) -> Slopes:
+        """Cross-entropy against classes, or the squared error against values.
+
+        Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
+        """
+        befores, afters = self._forward(rows)
+        logits = afters[-1]
+        if self._origin.head == "linear":
+            miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
+            return self._backward(rows, befores, afters, (2 * miss / self._unit)[:, None], float(np.mean(miss**2)))
+        if targets.ndim == 2:
+            return self._soft_slopes(rows, befores, afters, targets.astype(logits.dtype))
+        if self._origin.head == "sigmoid":
+            sign = np.where(targets == 1, 1, -1).astype(logits.dtype)
+            margin = sign * logits[:, 0]
+            return self._backward(
+                rows, befores, afters, (-sign * special.expit(-margin))[:, None], float(np.logaddexp(0, -margin).mean())
+            )
+        own = (np.arange(len(rows)), targets.astype(np.int64))
+        logs = special.log_softmax(logits, axis=1)
+        slope = np.exp(logs)
+        slope[own] -= 1
+        return self._backward(rows, befores, afters, slope, float(-logs[own].mean()))
+
+    def _soft_slopes(self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], wanted: Floats) -> Slopes:
+        logits = afters[-1]
+        if self._origin.head == "sigmoid":
+            slope = special.expit(logits) - wanted[:, 1:]
+            loss = np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
+            return self._backward(rows, befores, afters, slope, float(loss.mean()))
+        logs = special.log_softmax(logits, axis=1)
+        loss = -(wanted * logs).sum(axis=1)
+        return self._backward(rows, befores, afters, np.exp(logs) - wanted, float(loss.mean()))
+
+    def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
+        """The squared difference between the scores of pairs, or between ``whole`` vectors of probabilities."""
+        rows = np.concatenate([one, other])
+        befores, afters = self._forward(rows)
+        if whole and self._origin.head == "softmax":
+            masses = special.softmax(afters[-1], axis=1)
+            apart = masses[: len(one)] - masses[len(one) :]
+            both = np.concatenate([apart, -apart])
+            slope = 4 * masses * (both - (both * masses).sum(axis=1, keepdims=True))
+            return self._backward(rows, befores, afters, slope, float(np.mean((apart**2).sum(axis=1))))
+        scores, tilt = self._scores(afters[-1])
+        difference = scores[: len(one)] - scores[len(one) :]
+        # Twice the mean over the rows of both halves: each pair counts once.
+        slope = tilt * (4 * np.concatenate([difference, -difference]))[:, None]
+        return self._backward(rows, befores, afters, slope.astype(rows.dtype), float(np.mean(difference**2)))
+
+    def step(self, slopes: Slopes, rate: float) -> None:
+        """One update of Adam."""
+        self._time += 1
+        rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
+        slope = slopes.flat
+        self._first += (1 - _DECAY_1) * (slope - self._first)
+        self._second += (1 - _DECAY_2) * (slope * slope - self._second)
+        self.flat -= self.flat.dtype.type(rate) * self._first / (np.sqrt(self._second) + _TINY)
+
+    def _scores(self, logits: Floats) -> tuple[Floats, Floats]:
+        """The score of each row, and its slope along the logits."""
+        network = self._origin
+        if network.head == "linear":
+            return logits[:, 0] / self._unit, np.full_like(logits, 1 / self._unit)
+        if network.head == "sigmoid":
+            sign = 1 if network.favourable == 1 else -1
+            score = special.expit(sign * logits[:, 0])
+            return score, (sign * score * (1 - score))[:, None]
+        masses = special.softmax(logits, axis=1)
+        score = masses[:, network.favourable]
+        tilt = -masses * score[:, None]
+        tilt[:, network.favourable] += score
+        return score, tilt
+
+    def _forward(self, rows: Floats) -> tuple[list[Floats], list[Floats]]:
+        befores, afters, current = [], [], rows
+        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            before = current @ w + b
+            last = i == len(self.weights) - 1
+            current = before if last else self._origin.activations_after[i](before)
+            befores.append(before)
+            afters.append(current)
+        return befores, afters
+
+    def _backward(
+        self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], slope: Floats, loss: float
+    ) -> Slopes:
+        """From the slope along each row's logits to the mean slope along the arrays."""
+        slope = slope / slope.dtype.type(len(rows))
+        flat = np.empty_like(self.flat)
+        weights, biases = self._views(flat)
+        for i in range(len(self.weights) - 1, -1, -1):
+            np.matmul((afters[i - 1] if i else rows).T, slope, out=weights[i])
+            slope.sum(axis=0, out=biases[i])
+            if i:
+                slope = (slope @ self.weights[i].T) * self._origin.activations_after[i - 1].slope(befores[i - 1])
+        return Slopes(loss, flat, weights, biases)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scaling:
+    """Inputs in units of their spread, and networks that take them so."""
+
+    mean: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+    shift: npt.NDArray[np.float32]  # the same as the hot loop takes it
+    factor: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, rows: Floats) -> _Scaling:
+        mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+        spread[spread == 0] = 1.0
+        return cls(mean, spread, mean.astype(np.float32), (1 / spread).astype(np.float32))
+
+    def __call__(self, rows: Floats) -> Floats:
+        scaled: Floats = (rows - self.shift) * self.factor
+        return scaled
+
+    def unfolded(self, network: Network) -> Network:
+        first = network.weights[0].astype(np.float64)
+        return _with_first(network, first * self.spread[:, None], network.biases[0] + self.mean @ first)
+
+    def folded(self, network: Network) -> Network:
+        first = network.weights[0].astype(np.float64) / self.spread[:, None]
+        return _with_first(network, first, network.biases[0] - self.mean @ first)
+
+
+def _with_first(network: Network, weights: Floats, bias: Floats) -> Network:
+    w, b = weights.astype(np.float32), bias.astype(np.float32)
+    return replace(network, weights=(w, *network.weights[1:]), biases=(b, *network.biases[1:]))
+
+
+def _steps(rows: int, fitting: Fitting, rng: np.random.Generator) -> Iterator[tuple[npt.NDArray[np.int64], float]]:
+    """Batches of row numbers, everybody once per epoch, with the learning rate of each."""
+    begin = time.monotonic()
+    size, order, place = min(fitting.batch, rows), rng.permutation(rows), 0
+    for update in range(fitting.updates):
+        if fitting.seconds is not None and time.monotonic() - begin > fitting.seconds:
+            return
+        if place + size > rows:
+            order, place = rng.permutation(rows), 0
+        yield order[place : place + size], fitting.learning_rate * (1 - update / fitting.updates)
+        place += size

@@ -1,0 +1,1 @@
+"""ONNX graphs: read, run and written."""

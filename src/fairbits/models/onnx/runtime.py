@@ -1,0 +1,152 @@
+"""Any ONNX graph as a black box in ONNX Runtime, and the bridge from codes to a graph's inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Decoder, Schema, table_columns
+from fairbits.errors import MissingDependencyError, ModelError, choose_from
+from fairbits.models.black_box import BlackBox, with_classes
+from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
+from fairbits.models.loaded import Loaded
+from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
+from fairbits.models.options import ModelOptions
+
+Feed = dict[str, npt.NDArray[Any]]
+
+
+def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
+    """A function that runs part of a graph."""
+    try:
+        import onnxruntime as runtime
+    except ImportError:
+        raise MissingDependencyError("onnxruntime", "onnx", "running an ONNX graph") from None
+    quiet = runtime.SessionOptions()
+    quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
+    try:
+        session = runtime.InferenceSession(piece(graph, nodes, output), quiet, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - the runtime's own exceptions have no common base
+        raise ModelError(f"ONNX Runtime does not take the graph: {_said(error)}") from None
+
+    def run(feed: Feed) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = session.run([output], feed)[0]
+        return found
+
+    return run
+
+
+class Feeder:
+    """Codes as the inputs of a graph: one input of all columns, or one input per attribute, matched by name."""
+
+    def __init__(self, inputs: list[Input], schema: Schema, columns: tuple[str, ...] | None):
+        self.inputs = inputs
+        self._columns = columns or self._matched(schema)
+        text = [name for name, entry in self._pairs() if entry.kind == TEXT]
+        self.decoder = Decoder(schema, self._columns, as_text=text)
+        self.names = self.decoder.names
+        self._pick = [schema.column(name) for name in self.names]
+
+    def __call__(self, codes: Codes) -> Feed:
+        """Rows of all attributes as the graph wants them."""
+        return self.feed(codes[:, self._pick])
+
+    def feed(self, seen: Codes) -> Feed:
+        """Rows of the attributes that the model sees."""
+        if len(self.inputs) == 1:
+            entry = self.inputs[0]
+            rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
+            return {entry.name: _typed(rows, entry)}
+        pairs = zip(self.inputs, self.decoder.columns, strict=True)
+        return {entry.name: _typed(self.decoder.values(column, seen), entry)[:, None] for entry, column in pairs}
+
+    def _matched(self, schema: Schema) -> tuple[str, ...]:
+        names = tuple(entry.name for entry in self.inputs)
+        known = table_columns(schema)
+        if len(names) == 1 and len(known) > 1:
+            width = self.inputs[0].width
+            if width in (None, len(known)):
+                return known
+            raise ModelError(
+                f"its input takes {width} columns, but the schema has {len(schema)} attributes "
+                f"({', '.join(schema.names)}); list those that it sees under [model] columns."
+            )
+        strange = next((name for name in names if name not in known), None)
+        if strange is None:
+            return names
+        if len(names) == len(known) and not set(names) & set(known):
+            return known
+        raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
+
+    def _pairs(self) -> list[tuple[str, Input]]:
+        if len(self.inputs) == 1:
+            return [(name, self.inputs[0]) for name in self._columns]
+        if len(self.inputs) != len(self._columns):
+            raise ModelError(f"it has {len(self.inputs)} inputs, but {len(self._columns)} columns are listed.")
+        return list(zip(self._columns, self.inputs, strict=True))
+
+
+def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
+    run = session_of(graph, graph.nodes, graph.output)
+    name = "the ONNX model"
+    if schema is None:
+        if len(graph.inputs) != 1 or graph.inputs[0].kind == TEXT or graph.inputs[0].width is None:
+            held = ", ".join(entry.name for entry in graph.inputs)
+            raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
+        entry = graph.inputs[0]
+        width = entry.width or 1
+        box = BlackBox(
+            lambda rows: run({entry.name: _typed(rows, entry)}),
+            width,
+            favourable=options.favourable,
+            output=options.output,
+            batch=options.batch,
+            name=name,
+        )
+        return Loaded(box, None, graph.classes)
+    feeder = Feeder(graph.inputs, schema, options.columns)
+    told = None if schema.classes else graph.classes
+    schema = with_own_classes(schema, graph.classes)
+    order = output_order(schema, graph.classes, options)
+    favourable = favourable_output(schema, order) if schema.classes else None
+    box = BlackBox(
+        lambda rows: run(feeder.feed(rows)),
+        len(feeder.names),
+        favourable=favourable,
+        output=options.output,
+        batch=options.batch,
+        name=name,
+    )
+    notes = order_note(schema, graph.classes, options, single=None)
+    own = told if schema.classes else None
+    named = names_decide(schema, graph.classes)
+    return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
+
+
+def _said(error: Exception) -> str:
+    """What ONNX Runtime complains about, without the places in its source."""
+    text = " ".join(str(error).split()).rsplit(") ", 1)[-1].rsplit("FAIL : ", 1)[-1]
+    return (text if len(text) <= 200 else text[:199] + "…").rstrip(".") + "."
+
+
+def _numeric(decoder: Decoder, seen: Codes) -> npt.NDArray[Any]:
+    """One table of numbers: categories whose labels are no numbers go in as their codes."""
+    rows = decoder.array(seen)
+    return rows if rows.dtype != object or len(decoder.columns) != seen.shape[1] else seen
+
+
+def _typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
+    if entry.kind == TEXT:
+        return np.array([str(v) for v in values.ravel()], dtype=object).reshape(values.shape)
+    if entry.kind == TRUTH:
+        return values.astype(np.bool_)
+    if values.dtype == object:
+        raise ModelError(
+            f"its input {entry.name!r} takes numbers, but the attribute has labels; was it trained on codes?"
+        )
+    kinds: dict[int, type[np.generic]] = {1: np.float32, 10: np.float16, 11: np.float64, 6: np.int32, 7: np.int64}
+    return values.astype(kinds.get(entry.kind, np.float32 if entry.kind in FLOATS else np.int64))

@@ -1,0 +1,218 @@
+"""Encoding tables by asking: what does the preprocessing in front of a network make of every single value?
+
+Where every input depends on one attribute only, running each value of each attribute through the fitted encoders
+once gives the exact tables, whatever the encoders are and however they were set up (dropped levels, infrequent
+levels, imputed values, bins). What came out is then held against the encoders on random people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.black_box import reason
+from fairbits.models.native.chain import NotNative
+
+Transform = Callable[[Codes], Any]
+
+#: Points on which a number must turn out to be scaled evenly, and people on whom the result is tried.
+_POINTS, _PEOPLE = 257, 512
+#: A whole number with a larger domain is not tabulated when it is not scaled evenly.
+_MOST_VALUES = 200_000
+#: The same for models that compare: smaller ones are always tabulated.
+_MOST_EXACT = 10_000
+
+
+class NotColumnwise(NotNative):
+    """An input depends on more than one attribute, or on a real one in more than a straight line."""
+
+    def __init__(self) -> None:
+        super().__init__("its encoders look at several columns at once, bend a real one, or fill its gaps.")
+
+
+def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
+    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to.
+
+    ``exact`` is for models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated,
+    as a line would be right to the last digits only.
+    """
+    seen = set(columns)
+    base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
+    if exact:
+        transform = _filled(transform)
+    start = _run(transform, base, schema)
+    parts: list[Part] = []
+    owner = np.full(start.shape[1], -1)
+    for i, attribute in enumerate(schema.attributes):
+        part = _part(transform, schema, base, start[0], i, exact) if attribute.name in seen else Unseen()
+        if (owner[part.columns] >= 0).any():
+            raise NotColumnwise
+        owner[part.columns] = i
+        parts.append(part)
+    fixed = {int(column): float(start[0, column]) for column in np.flatnonzero(owner < 0)}
+    encoding = Encoding(parts, fixed=fixed, dtype=np.float64 if exact else np.float32)
+    _verify(encoding, transform, schema)
+    return _emptied(encoding) if exact else encoding
+
+
+#: Stands for a missing input while encoders are asked: no encoder makes it of a value, and comparisons work on it.
+_GONE = -(2.0**1000)
+
+
+def _filled(transform: Transform) -> Transform:
+    def filled(codes: Codes) -> Any:
+        found = transform(codes)
+        dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+        try:
+            dense = np.asarray(dense, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
+        return np.where(np.isnan(dense), _GONE, dense)
+
+    return filled
+
+
+def _emptied(encoding: Encoding) -> Encoding:
+    """The encoding with missing inputs as NaN again."""
+    parts = [
+        Lookup(part.columns, np.where(part.table == _GONE, np.nan, part.table), part.low)
+        if isinstance(part, Lookup)
+        else replace(part, missing=np.nan)
+        if isinstance(part, Numeric) and part.missing == _GONE
+        else part
+        for part in encoding.parts
+    ]
+    fixed = {column: np.nan if value == _GONE else value for column, value in encoding.fixed.items()}
+    return Encoding(parts, fixed=fixed, dtype=encoding.dtype)
+
+
+def _part(
+    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, exact: bool = False
+) -> Part:
+    attribute = schema.attributes[i]
+    points = _some_values(attribute)
+    found = _asked(transform, schema, base, i, points)
+    columns = np.flatnonzero((found != start).any(axis=0))
+    if len(columns) == 0:
+        return Unseen()
+    if attribute.kind != "category" and attribute.gap is not None:
+        return _part_with_gap(transform, schema, base, start, i, points, exact)
+    tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MOST_EXACT
+    if attribute.kind != "category" and len(columns) == 1 and not tabulated:
+        straight = _straight(points, found[:, columns[0]], int(columns[0]))
+        if straight is not None:
+            return straight
+    if attribute.kind == "real" or attribute.upper - attribute.low >= _MOST_VALUES:
+        raise NotColumnwise
+    if not attribute.allowed and len(points) <= attribute.upper - attribute.low:
+        points = np.arange(attribute.low, attribute.upper + 1)
+        found = _asked(transform, schema, base, i, points)
+        columns = np.flatnonzero((found != start).any(axis=0))
+    table = np.zeros((int(attribute.upper - attribute.low) + 1, len(columns)))  # codes that nobody has stay 0
+    table[(points - attribute.low).astype(np.int64)] = found[:, columns]
+    return Lookup(columns, table, int(attribute.low))
+
+
+def _part_with_gap(
+    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, points: Codes, exact: bool
+) -> Part:
+    """A number that may be missing: a table where it is whole; a line, and what a gap becomes, for models that compare.
+
+    A network's first layer has no place for a line with a gap, so that a real number makes a black box of it.
+    """
+    attribute, gap = schema.attributes[i], schema.attributes[i].gap
+    assert gap is not None  # noqa: S101 - asked before
+    if attribute.discrete and attribute.upper - gap < _MOST_EXACT:
+        values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
+        points = np.concatenate([[gap], values])
+        found = _asked(transform, schema, base, i, points)
+        columns = np.flatnonzero((found != start).any(axis=0))
+        table = np.zeros((int(attribute.upper - gap) + 1, len(columns)))  # codes that nobody has stay 0
+        table[(points - gap).astype(np.int64)] = found[:, columns]
+        return Lookup(columns, table, int(gap)) if len(columns) else Unseen()
+    found = _asked(transform, schema, base, i, np.concatenate([points, [gap]]))
+    columns = np.flatnonzero((found != start).any(axis=0))
+    line = _straight(points, found[:-1, columns[0]], int(columns[0])) if len(columns) == 1 else None
+    if line is None or not exact:
+        raise NotColumnwise
+    return replace(line, gap=gap, missing=float(found[-1, columns[0]]))
+
+
+def _some_values(attribute: Attribute) -> Codes:
+    """All values of a short domain; of a long one the ends and points in between."""
+    if attribute.allowed:
+        return attribute.values()
+    if attribute.discrete and attribute.upper - attribute.low < _POINTS:
+        return np.arange(attribute.low, attribute.upper + 1)
+    points = np.linspace(attribute.low, attribute.upper, _POINTS)
+    return np.unique(np.rint(points) if attribute.discrete else points)
+
+
+def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Codes) -> npt.NDArray[Any]:
+    rows = np.repeat(base, len(points), axis=0)
+    rows[:, i] = points
+    try:
+        return _run(transform, rows, schema)
+    except ModelError as error:
+        attribute = schema.attributes[i]
+        for value, row in zip(points, rows, strict=True):
+            try:
+                _run(transform, row[None, :], schema)
+            except ModelError:
+                raise ModelError(
+                    f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
+                    f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
+                ) from None
+        raise
+
+
+def _run(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
+    try:
+        found = transform(rows)
+    except FairbitsError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the model's preprocessing failed: {reason(error)}") from error
+    dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+    try:
+        dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
+    if dense.ndim != 2 or len(dense) != len(rows):
+        raise ModelError(
+            f"the model's preprocessing made {dense.shape} of {len(rows)} rows of {len(schema)} attributes."
+        )
+    if not np.isfinite(dense).all():
+        raise ModelError("the model's preprocessing makes NaN or infinite inputs.")
+    return dense
+
+
+def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Numeric | None:
+    low, high = points[0], points[-1]
+    scale = (float(found[-1]) - float(found[0])) / (high - low) if high > low else 0.0
+    if scale == 0:
+        return None
+    line = Numeric(column, shift=low - float(found[0]) / scale, scale=scale)
+    size = float(np.abs(found).max()) + abs(scale) * (high - low)
+    tolerance = 16 * float(np.finfo(found.dtype).eps) * size
+    return line if np.abs(line.encode(points)[:, 0] - found).max() <= tolerance else None
+
+
+def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
+    rng = np.random.default_rng(0)
+    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
+    for column, attribute in zip(columns, schema.attributes, strict=True):
+        if attribute.kind != "category" and attribute.gap is not None:
+            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
+    people = np.column_stack(columns).astype(np.float64)
+    theirs = _run(transform, people, schema)
+    exact = theirs.astype(np.float64)
+    size = float(np.abs(np.where(exact == _GONE, 0.0, exact)).max())
+    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
+        raise NotColumnwise

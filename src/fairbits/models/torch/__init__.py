@@ -1,0 +1,1 @@
+"""PyTorch: modules, weight files and exported programs."""

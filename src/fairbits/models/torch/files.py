@@ -1,0 +1,184 @@
+"""PyTorch files: exported programs (.pt2), and weights (.pt, .pth) with the function that builds their module."""
+
+from __future__ import annotations
+
+import pickletools
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.black_box import reason
+from fairbits.models.callables import check_reference, made_by, named_object
+from fairbits.models.limits import MAX_DESCRIPTION
+from fairbits.models.loaded import Loaded, read_note, read_output
+from fairbits.models.native.chain import NotNative
+from fairbits.models.native.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.torch.adapter import chain_of_module, from_torch, import_torch
+from fairbits.models.torch.pt2 import Archive
+from fairbits.models.trial import tried
+
+#: Homes of what a state dict is made of.
+_OF_TENSORS = {"torch", "torch._utils", "torch.storage", "collections"}
+
+
+def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """An exported program: read as data where it is a chain of dense layers, else run, if trusted."""
+    archive = Archive(path)
+    try:
+        return Loaded(read_output(archive.chain().network(options.favourable), options))
+    except NotNative as error:
+        if not options.trust_pickle:
+            raise ModelError(
+                f"the model {str(path)!r} is no chain of dense layers ({str(error).rstrip('.')}), and running it means "
+                f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
+            ) from None
+    torch = import_torch("running an exported program")
+    options = tried(path, schema, options, needs=("torch",))
+    try:
+        module = torch.export.load(str(path)).module()
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} cannot be loaded by torch.export: {reason(error)}") from None
+    from fairbits.models.torch.module import TorchModel
+
+    model = TorchModel.of(module, schema, options)
+    return Loaded(model, notes=read_note(model.output, options))
+
+
+def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted."""
+    if options.factory is not None:
+        check_reference(options.factory, trust_code=options.trust_code)
+    elif not options.trust_pickle:
+        raise _more_than_weights(path) if _holds_more(path) else _no_factory(path)
+    import_torch("reading PyTorch weights")
+    options = tried(path, schema, options, needs=("torch",))
+    return from_torch(module_of(path, options), schema, options)
+
+
+def module_of(path: Path, options: ModelOptions) -> Any:
+    """The module with its weights in place."""
+    torch = import_torch("reading PyTorch weights")
+    held = _load(torch, path, options)
+    if isinstance(held, torch.nn.Module):
+        return held
+    if options.factory is None:
+        raise _no_factory(path)
+    try:
+        module = made_by(named_object(options.factory, trust_code=options.trust_code), options.factory)
+        if not isinstance(module, torch.nn.Module):
+            raise ModelError(f"the factory {options.factory!r} made a {type(module).__name__!r}, not a torch module.")
+        module.load_state_dict(held)
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the factory is foreign code
+        raise ModelError(f"the weights in {str(path)!r} do not fit {options.factory!r}: {reason(error)}") from None
+    return module
+
+
+def _more_than_weights(path: Path) -> ModelError:
+    return ModelError(
+        f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
+        f"add --trust-pickle if you trust whoever made it."
+    )
+
+
+def _holds_more(path: Path) -> bool:
+    """Whether a file names classes besides those of plain tensors; told from its opcodes, which are not run."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            entry = next(entry for entry in file.infolist() if entry.filename.endswith("data.pkl"))
+            if entry.file_size > MAX_DESCRIPTION:
+                return True
+            for code, argument, _ in pickletools.genops(file.read(entry)):
+                if code.name == "STACK_GLOBAL":
+                    return True
+                if code.name == "GLOBAL" and str(argument).partition(" ")[0] not in _OF_TENSORS:
+                    return True
+    except Exception:  # noqa: BLE001 - a damaged file is named by whoever reads it
+        return False
+    return False
+
+
+def _no_factory(path: Path) -> ModelError:
+    return ModelError(
+        f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
+        f'it: factory = "package.module:function" under [model], with --trust-code; '
+        f"or add --trust-pickle if it is a whole module and you trust whoever made it."
+    )
+
+
+def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
+    """A module as .pt2, or its state dict as .pt or .pth."""
+    torch = import_torch("writing PyTorch files")
+    if path.suffix in {".pt", ".pth"}:
+        if not plain:
+            raise ModelError(f"{path.name!r} would hold weights only and lose the interventions; save it as .pt2.")
+        torch.save(module.state_dict(), path)
+        return
+    if path.suffix != ".pt2":
+        raise ModelError(f"a PyTorch module cannot be saved as {path.name!r}; use .pt2, or .pt for its weights.")
+    people = torch.export.Dim.DYNAMIC
+    with torch.no_grad():
+        program = torch.export.export(module.eval(), (torch.zeros(2, inputs),), dynamic_shapes=({0: people},))
+    torch.export.save(program, str(path))
+
+
+def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
+    """The original archive with the network's weights."""
+    archive = Archive(original)
+    chain = archive.chain()
+    chain.network()
+    archive.write(path, chain.parameters(network))
+
+
+def rewrite_weights(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
+    """The original file with the network's weights: a state dict, or a whole module where it held one."""
+    torch = import_torch("writing PyTorch files")
+    held = _load(torch, original, options)
+    if isinstance(held, torch.nn.Module):
+        held.load_state_dict(_changed_state(network, held))
+        torch.save(held, path)
+    else:
+        rewrite_module(network, module_of(original, options), path)
+
+
+def rewrite_module(network: Network, module: Any, path: Path) -> None:
+    """A module's state dict (or its export) with the network's weights; the module itself stays as it is."""
+    torch = import_torch("writing PyTorch files")
+    state = _changed_state(network, module)
+    if path.suffix in {".pt", ".pth"}:
+        torch.save(state, path)
+        return
+    import copy
+
+    twin = copy.deepcopy(module)
+    twin.load_state_dict(state)
+    write_module(twin, network.inputs, path)
+
+
+def _changed_state(network: Network, module: Any) -> dict[str, Any]:
+    torch = import_torch("writing PyTorch files")
+    chain = chain_of_module(module.eval())
+    chain.network()
+    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+    for name, array in chain.parameters(network).items():
+        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
+    return state
+
+
+def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
+    with path.open("rb") as file:
+        start = file.read(2)
+    if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6
+        raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file; save its state_dict() again.")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
+    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
+        if "weights_only" in str(error) or "Unsupported global" in str(error):
+            raise _more_than_weights(path) from None
+        raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file: {reason(error)}") from None

@@ -1,0 +1,90 @@
+"""PyTorch modules as they are called: with one tensor or several, of floats or of codes for embeddings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from fairbits.domain import Schema
+from fairbits.errors import ModelError
+from fairbits.models.input_slots import Slot, slots_of, some_people
+from fairbits.models.loaded import Loaded, read_note
+from fairbits.models.options import ModelOptions
+from fairbits.models.torch.adapter import import_torch
+from fairbits.models.torch.module import TorchModel
+
+#: Ways to hand over codes: as whole numbers or not, and a single attribute as a column or as a plain row of numbers.
+_WAYS = ((False, False), (True, False), (True, True), (False, True))
+_TRIAL = 64
+
+
+def running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    """A module that runs in PyTorch, and why it is not native.
+
+    Raises
+    ------
+    ModelError
+        If an input cannot be mapped to attributes, or it fails on people of the schema.
+    """
+    names = input_names(module)
+    told = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
+    if len(names) > 1:
+        if schema is None:
+            raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
+        model, encoding = _with_slots(module, names, schema, options)
+        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
+    try:
+        model = TorchModel.of(module, schema, options)
+    except ModelError as error:
+        if schema is None:
+            raise
+        try:
+            model, encoding = _with_slots(module, names or ["rows"], schema, options)
+        except ModelError:
+            raise error from None  # what it says of plain rows is closer to the matter
+        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
+    return Loaded(model, notes=(told, *read_note(model.output, options)))
+
+
+def input_names(module: Any) -> list[str]:
+    """What ``forward`` must be given, by name."""
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (AttributeError, TypeError, ValueError):  # compiled code, or no method of that name
+        return []
+    asked = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in parameters if one.kind in asked and one.default is inspect.Parameter.empty]
+
+
+def _with_slots(module: Any, names: Sequence[str], schema: Schema, options: ModelOptions) -> tuple[TorchModel, Any]:
+    slots, encoding = slots_of(names, [None] * len(names), schema, options)
+    rows = encoding.encode(some_people(schema, _TRIAL))
+    complaint: ModelError | None = None
+    for whole, flat in _WAYS:
+        try:
+            return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
+        except ModelError as error:
+            complaint = complaint or error
+    assert complaint is not None  # noqa: S101 - there is always a way to try
+    raise complaint
+
+
+def _cut(module: Any, slots: tuple[Slot, ...], *, whole: bool, flat: bool) -> Any:
+    """A module of one tensor that hands its columns on to a module of several."""
+    torch = import_torch("running PyTorch modules")
+
+    class Cut(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, rows: Any) -> Any:
+            given = []
+            for slot in slots:
+                piece = rows[:, slot.start : slot.stop]
+                piece = piece.long() if whole and slot.whole else piece
+                given.append(piece[:, 0] if flat and slot.single else piece)
+            return self.inner(*given)
+
+    return Cut().eval()

@@ -1,0 +1,240 @@
+"""A PyTorch module that is no plain chain: run as it is, with autograd for gradients and hooks to reach inside.
+
+Hooks are put on for one call and taken off in ``finally``: the module never stays changed, whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Schema
+from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.models.base import Array, Do, SeveralClasses, Slope
+from fairbits.models.black_box import reason
+from fairbits.models.options import ModelOptions, Output
+from fairbits.models.torch.adapter import import_torch
+from fairbits.models.torch.trial import layers_of, rows_for, told_from
+
+#: Rows on which a fresh module is tried: what it puts out tells probabilities from logits.
+_TRIAL = 64
+
+
+class TorchModel(SeveralClasses):
+    """``layers`` are names of submodules with (n, width) outputs; the last layer is the output after its head."""
+
+    def __init__(
+        self,
+        module: Any,
+        inputs: int,
+        outputs: int,
+        output: Output,
+        layers: Sequence[str],
+        *,
+        favourable: int | None = None,
+        held: Sequence[Do] = (),
+        batch: int = 65_536,
+        someone: npt.NDArray[Any] | None = None,
+    ):
+        self._torch = import_torch("running PyTorch modules")
+        self.module = module
+        self.inputs = inputs
+        self.outputs = outputs
+        self.output = output
+        self.layers = tuple(layers)
+        self.favourable = 1 if favourable is None else favourable
+        self.held = tuple(held)
+        self._batch = batch
+        #: An encoded person whom the module takes.
+        self.someone: npt.NDArray[Any] = np.zeros((1, inputs)) if someone is None else someone
+
+    @classmethod
+    def of(
+        cls, module: Any, schema: Schema | None, options: ModelOptions, *, trial: npt.NDArray[Any] | None = None
+    ) -> TorchModel:
+        """A module as it is, tried on a few encoded people to learn its width, its layers and what it puts out."""
+        run = cls(module, 0, 1, "value", ())._run
+        rows = rows_for(run, module, schema, options, _TRIAL) if trial is None else trial
+        inputs = rows.shape[1]
+        found = run(rows)
+        outputs = found.shape[1]
+        # Without a target nobody says whether one number is a value; several numbers are classes.
+        unknown = schema is not None and schema.target is None and found.shape[1] > 1
+        output = options.output or told_from(found, regression=schema is not None and schema.regression and not unknown)
+        layers = layers_of(run, module, rows) if options.layers is None else options.layers
+        for name in layers:
+            if name not in dict(module.named_modules()):
+                known = [n for n, _ in module.named_modules() if n]
+                raise OptionError(f"the module has no layer {name!r}; {choose_from(name, known)}")
+        chosen: dict[str, Any] = {"favourable": options.favourable, "batch": options.batch, "someone": rows[:1]}
+        return cls(module, inputs, outputs, output, layers, **chosen)
+
+    @property
+    def classes(self) -> int:
+        """How many classes it decides between (0 for a regression)."""
+        return 0 if self.output == "value" else max(self.outputs, 2)
+
+    def with_favourable(self, index: int) -> TorchModel:
+        """The same model, scoring another class."""
+        return self._changed(favourable=index)
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each encoded row."""
+        with self._torch.no_grad(), self._hooked():
+            pieces = [self._score(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
+        return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.float32)
+
+    def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
+        """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs)."""
+        if of not in get_args(Slope):
+            raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
+        pieces = []
+        with self._torch.enable_grad(), self._hooked():
+            for rows in self._pieces(inputs):
+                rows.requires_grad_(True)
+                target = self._slope_target(self._forward(rows), of).sum()
+                # Codes that go into embeddings have no slope.
+                slope = self._torch.autograd.grad(target, rows, allow_unused=True)[0] if target.requires_grad else None
+                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+        return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
+
+    def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
+        """What the named layers put out, (n, width) each, and the output after its head."""
+        pieces = []
+        with self._torch.no_grad():
+            for rows in self._pieces(inputs):
+                seen: dict[str, Any] = {}
+                with self._hooked(seen):
+                    last = self._probabilities(self._forward(rows))
+                pieces.append([*(seen[name] for name in self.layers), last])
+        return tuple(np.concatenate([p.numpy() for p in parts]) for parts in zip(*pieces, strict=True))
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each encoded row, (n, classes)."""
+        with self._torch.no_grad(), self._hooked():
+            found = [self._probabilities(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
+        table = np.concatenate(found) if found else np.empty((0, self.outputs), dtype=np.float32)
+        return np.hstack([1 - table, table]) if self.outputs == 1 else table
+
+    def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        """Slope of Σ slopes · outputs of a layer, (n, inputs); the last as the module puts it out."""
+        pieces, start = [], 0
+        with self._torch.enable_grad():
+            for rows in self._pieces(inputs):
+                rows.requires_grad_(True)
+                seen: dict[str, Any] = {}
+                with self._hooked(seen):
+                    found = self._forward(rows)
+                chosen = [*(seen[name] for name in self.layers), found][layer]
+                mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
+                total = (chosen * mine).sum()
+                slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
+                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                start += len(rows)
+        return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
+
+    def with_interventions(self, interventions: Sequence[Do]) -> TorchModel:
+        """The same model with some neurons held at a value while it runs; the module itself stays as it is."""
+        widths = [a.shape[1] for a in self.activations(self.someone)[:-1]]
+        for do in interventions:
+            if not 0 <= do.layer < len(widths):
+                raise OptionError(f"layer {do.layer} is not a hidden layer; there are {len(widths)}: {self.layers}.")
+            if not 0 <= do.neuron < widths[do.layer]:
+                raise OptionError(f"neuron {do.neuron} is not in layer {do.layer}, which has {widths[do.layer]}.")
+        return self._changed(held=(*self.held, *interventions))
+
+    def save(self, path: str | Path) -> None:
+        """Write the module: .pt2 (torch.export, interventions included) or .pt (its state dict)."""
+        from fairbits.models.torch.files import write_module
+
+        with self._hooked():
+            write_module(self.module, self.inputs, Path(path), plain=not self.held)
+
+    def _changed(self, **changes: Any) -> TorchModel:
+        kept: dict[str, Any] = {"favourable": self.favourable, "held": self.held, "batch": self._batch}
+        kept |= {"someone": self.someone} | changes
+        return TorchModel(self.module, self.inputs, self.outputs, self.output, self.layers, **kept)
+
+    @contextmanager
+    def _hooked(self, seen: dict[str, Any] | None = None) -> Iterator[None]:
+        """Hooks that hold neurons and look on, for as long as the block lasts."""
+        handles = []
+        try:
+            for index, name in enumerate(self.layers):
+                mine = [do for do in self.held if do.layer == index]
+                if mine or seen is not None:
+                    handles.append(self.module.get_submodule(name).register_forward_hook(_hook(name, mine, seen)))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _pieces(self, inputs: npt.ArrayLike) -> Iterator[Any]:
+        rows = np.asarray(inputs, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"the module takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        for start in range(0, len(rows), self._batch):
+            yield self._torch.tensor(rows[start : start + self._batch])
+
+    def _run(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        with self._torch.no_grad():
+            found: npt.NDArray[np.float32] = self._forward(self._torch.tensor(rows, dtype=self._torch.float32)).numpy()
+            return found
+
+    def _forward(self, rows: Any) -> Any:
+        try:
+            found = self.module(rows)
+        except Exception as error:
+            raise ModelError(f"the module failed on rows of {rows.shape[1]} inputs: {reason(error)}") from error
+        found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
+        if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:
+            raise ModelError("the module does not put out one tensor with a row per person.")
+        return found.float().reshape(len(rows), -1).clone()  # a module may answer with the same buffer every time
+
+    def _probabilities(self, found: Any) -> Any:
+        if self.output == "logit":
+            return self._torch.sigmoid(found) if self.outputs == 1 else self._torch.softmax(found, dim=1)
+        return found
+
+    def _score(self, found: Any) -> Any:
+        p = self._probabilities(found)
+        if self.outputs == 1:
+            return 1 - p[:, 0] if self.output != "value" and self.favourable == 0 else p[:, 0]
+        if not 0 <= self.favourable < self.outputs:
+            raise ModelError(f"favourable class {self.favourable} is not one of the module's {self.outputs} outputs.")
+        return p[:, self.favourable]
+
+    def _slope_target(self, found: Any, of: Slope) -> Any:
+        """What to differentiate; see ``Network.gradients`` for the three."""
+        if self.output == "value" or of == "score":
+            return found[:, 0] if self.output == "value" else self._score(found)
+        torch = self._torch
+        logits = found if self.output == "logit" else torch.log(found.clamp_min(1e-30))
+        if self.outputs == 1:
+            margin = logits[:, 0] if self.output == "logit" else torch.logit(found[:, 0], eps=1e-12)
+            own = margin.detach() >= 0
+            signs = torch.where(own, 1.0, -1.0) if of == "loss" else (1.0 if self.favourable == 1 else -1.0)
+            margin = margin * signs
+        else:
+            own = found.detach().argmax(dim=1) if of == "loss" else torch.full((len(found),), self.favourable)
+            others = logits.masked_fill(torch.nn.functional.one_hot(own, self.outputs).bool(), -torch.inf)
+            margin = logits.gather(1, own[:, None])[:, 0] - torch.logsumexp(others, dim=1)
+        return torch.nn.functional.softplus(-margin) if of == "loss" else margin
+
+
+def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
+    def hook(_module: Any, _given: Any, found: Any) -> Any:
+        if held:
+            found = found.clone()
+            for do in held:
+                found[:, do.neuron] = do.value
+        if seen is not None:
+            seen[name] = found.reshape(len(found), -1).clone()  # a later layer may work in place
+        return found
+
+    return hook

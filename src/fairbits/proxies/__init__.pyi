@@ -1,0 +1,15 @@
+from .bits import ScoreBits as ScoreBits
+from .bits import chained_bits as chained_bits
+from .bits import score_bits as score_bits
+from .matched import Matching as Matching
+from .matched import matched_people as matched_people
+from .run import AttributeStudy as AttributeStudy
+from .run import ProxyStudy as ProxyStudy
+from .run import study_subject as study_subject
+from .usable import Justified as Justified
+from .usable import UsableBits as UsableBits
+from .usable import justified_of as justified_of
+from .usable import usable_bits as usable_bits
+from .words import WHAT_A_BIT_IS as WHAT_A_BIT_IS
+from .words import details as details
+from .words import told as told

@@ -1,0 +1,14 @@
+from .files import document as document
+from .groups import group_figures as group_figures
+from .proposals.blind import blinded as blinded
+from .proposals.blind import shrunk as shrunk
+from .proposals.guard import Guard as Guard
+from .proposals.guard import check_guarantee as check_guarantee
+from .records import Attack as Attack
+from .records import Attacked as Attacked
+from .records import Figures as Figures
+from .records import GroupFigures as GroupFigures
+from .records import GroupRate as GroupRate
+from .records import Repair as Repair
+from .records import RepairResult as RepairResult
+from .run import repair_run as repair_run

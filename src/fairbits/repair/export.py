@@ -1,0 +1,167 @@
+"""The repaired network as files: written aside, loaded again, compared, and only then put into the run.
+
+It goes out in the format that it came in, and as ONNX; a subject file beside them lets every command take it up.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from fairbits.data import load_subject
+from fairbits.domain import Codes, Encoding
+from fairbits.errors import FairbitsError, MissingDependencyError
+from fairbits.models import Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
+from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.subject import TABLE, has_table_file, subject_text
+from fairbits.store import write_whole
+from fairbits.subject import Subject, table_of_subject
+
+Floats = npt.NDArray[np.float32]
+
+NAME = "repaired"
+NPZ, ONNX, SUBJECT = ".npz", ".onnx", f"{NAME}.toml"
+#: Scores may move by this much of their scale: parameters that a normalisation divides are rounded once more.
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The model files, the subject file about the first of them, and in words what could not be done."""
+
+    files: tuple[Path, ...]
+    subject_file: Path | None
+    warnings: tuple[str, ...]
+
+
+def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
+    """Take away files of an earlier repair, which would pass for this one's."""
+    for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
+        if old.name not in kept:
+            old.unlink(missing_ok=True)
+
+
+def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
+    """Write the model into the folder. Scores of ``people`` are what files are compared by."""
+    if isinstance(model, Guard):
+        from fairbits.repair.guard_files import export_guard
+
+        return export_guard(model, subject, folder, people)
+    if not isinstance(model, Network):
+        raise FairbitsError(f"a repaired {type(model).__name__!r} has no file format here.")
+    return export_network(model, subject, folder, people)
+
+
+def export_network(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:
+    """Write a native network: in the format that it came in, and as ONNX."""
+    with tempfile.TemporaryDirectory() as place:
+        aside = _Aside(network, subject, Path(place), people)
+        aside.write_original()
+        aside.write_onnx()
+        aside.write_subject()
+        remove_old(folder, aside.ready)
+        for name in aside.ready:
+            if name != SUBJECT:
+                write_whole(folder / name, (aside.folder / name).read_bytes())
+    if SUBJECT in aside.ready:  # written anew: seen from here, the table lies elsewhere
+        write_whole(folder / SUBJECT, subject_text(subject, aside.models[0], folder).encode())
+    files = tuple(folder / name for name in aside.models)
+    return Export(files, folder / SUBJECT if SUBJECT in aside.ready else None, tuple(aside.warnings))
+
+
+@dataclass(slots=True)
+class _Aside:
+    """Files on their way: ``ready`` are those that came back the same, ``models`` the ones that hold the network."""
+
+    network: Network
+    subject: Subject
+    folder: Path
+    people: Codes
+    models: list[str] = field(default_factory=list)
+    ready: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def write_original(self) -> None:
+        """In the format that it came in; in our own where that cannot hold the repair."""
+        ending = ending_of(self.subject.original, self.subject.options)
+        path = self.folder / f"{NAME}{ending}"
+        try:
+            save_as_original(self.network, self.subject.original, path, options=self.subject.options)
+            self._check_encoded(path)
+        except FairbitsError as error:
+            path.unlink(missing_ok=True)
+            if ending == NPZ:
+                raise
+            self.warnings.append(
+                f"the repaired network could not be written as {ending}, the format that it came in: {error}"
+            )
+            path = self.folder / f"{NAME}{NPZ}"
+            self.network.save(path)
+            self._check_plain(path)
+        self._done(path)
+
+    def write_onnx(self) -> None:
+        """As ONNX, which most runtimes read. It takes encoded rows where the original takes people."""
+        path = self.folder / f"{NAME}{ONNX}"
+        if path.name in self.models:
+            return
+        try:
+            self.network.save(path)
+            self._check_plain(path)
+        except MissingDependencyError as error:
+            self.warnings.append(str(error))
+            return
+        self._done(path)
+
+    def write_subject(self) -> None:
+        """A subject file about the first of the models, tried out as a user would."""
+        names = [SUBJECT]
+        if not has_table_file(self.subject):
+            pq.write_table(table_of_subject(self.subject), self.folder / TABLE, compression="zstd")
+            names.append(TABLE)
+        text = subject_text(self.subject, self.models[0], self.folder)
+        (self.folder / SUBJECT).write_text(text, encoding="utf-8")
+        try:
+            found = load_subject(self.folder / SUBJECT, **self.subject.options.grants())
+            self._compare(found.model, found.encoding, SUBJECT)
+        except FairbitsError as error:
+            self.warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
+            return
+        self.ready += names
+
+    def _done(self, path: Path) -> None:
+        self.models.append(path.name)
+        self.ready.append(path.name)
+
+    def _check_encoded(self, path: Path) -> None:
+        """A file that may bring encoders of its own."""
+        options, schema = self.subject.options, self.subject.schema
+        loaded = read_model(path, schema, options)
+        encoding = loaded.encoding or self.subject.encoding
+        found = fit_to_schema(replace(loaded, encoding=encoding), schema, options=options)
+        self._compare(found.model, encoding, path.name)
+
+    def _check_plain(self, path: Path) -> None:
+        self._compare(load_model(path), self.subject.encoding, path.name)
+
+    def _compare(self, found: Model, encoding: Encoding, name: str) -> None:
+        wanted = self.network.scores(self.subject.encoding.encode(self.people))
+        check_same(self.network, wanted, found, encoding.encode(self.people), name)
+
+
+def check_same(network: Network, wanted: Floats, found: Model, inputs: Floats, name: str) -> None:
+    """Refuse a file that came back with another shape or other scores."""
+    if isinstance(found, Network):
+        shape, other = (network.inputs, *network.widths), (found.inputs, *found.widths)
+        if shape != other:
+            raise FairbitsError(f"{name} came back with the layers {other} in place of {shape}, so it was not kept.")
+    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    distance = float(np.abs(wanted - found.scores(inputs)).max(initial=0.0)) / scale
+    if not distance <= TOLERANCE:
+        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")

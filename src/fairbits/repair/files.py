@@ -1,0 +1,117 @@
+"""What a repair leaves in the run's folder: repairs.parquet, and repair.json with everything."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairbits._version import __version__
+from fairbits.repair.proposals.blind import WARNING
+from fairbits.repair.proposals.registry import neurons_in_words
+from fairbits.repair.records import Figures, Repair, RepairResult
+from fairbits.store import write_json, write_whole
+
+TABLE, DOCUMENT = "repairs.parquet", "repair.json"
+_WHOLE = ("k_max", "k_max_rows")
+_PROVED = ("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper")
+_FIGURES = tuple(field.name for field in fields(Figures))
+#: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
+COLUMNS = pa.schema(
+    [
+        ("repair", pa.string()),
+        ("neurons", pa.string()),
+        *(
+            (f"{name}_{when}", pa.float64())
+            for name in ("accuracy", "k_mean", "id_rate")
+            for when in ("before", "after")
+        ),
+        ("held_out", pa.bool_()),
+        ("neuron_count", pa.int32()),
+        ("shrink", pa.float64()),
+        ("retrained", pa.bool_()),
+        ("yardstick", pa.bool_()),
+        ("within_budget", pa.bool_()),
+        ("on_front", pa.bool_()),
+        ("chosen", pa.bool_()),
+        *(
+            (f"{name}_{when}", pa.int32() if name in _WHOLE else pa.float64())
+            for name in _FIGURES
+            if name not in ("accuracy", "k_mean", "id_rate")
+            for when in ("before", "after")
+        ),
+        ("words", pa.string()),
+        ("k_max_proved", pa.int32()),  # the most classes that anybody can have; null where nothing is proved
+        ("dominated", pa.bool_()),
+        ("loss_upper", pa.float64()),
+        ("balanced_loss_upper", pa.float64()),
+    ]
+)
+
+
+def write(result: RepairResult, folder: Path, content: str | None = None) -> None:
+    """Write both files, each whole or not at all; ``content`` is the hash of the cases that were read."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
+    write_whole(folder / TABLE, memoryview(sink.getvalue()))
+    write_json(folder / DOCUMENT, {**document(result), "content": content})
+
+
+def document(result: RepairResult) -> dict[str, Any]:
+    """Everything but the weights."""
+    return {
+        "subject": result.subject,
+        "identity": result.identity,
+        "version": __version__,
+        "seed": result.seed,
+        "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0
+        "max_accuracy_loss": result.max_accuracy_loss,
+        "epsilon": result.epsilon,
+        "partition": result.partition,
+        "chosen": None if result.chosen is None else result.chosen.name,
+        "reason": result.reason,
+        "evidence": asdict(result.evidence),
+        "before": {"plan": asdict(result.before_plan), "held_out": asdict(result.before_held_out)},
+        "repairs": [_plain(repair) for repair in result.repairs],
+        "groups": {
+            "before": [asdict(group) for group in result.groups_before],
+            "after": [asdict(group) for group in result.groups_after],
+        },
+        "attack": {
+            "before": None if result.attack_before is None else asdict(result.attack_before),
+            "after": None if result.attack_after is None else asdict(result.attack_after),
+        },
+        "files": [path.name for path in result.files],
+        "subject_file": None if result.subject_file is None else result.subject_file.name,
+        "warnings": list(result.warnings),
+        "about_blinding": WARNING,
+    }
+
+
+def _plain(repair: Repair) -> dict[str, Any]:
+    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in ("network", "plan", "held_out")}
+    kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
+    return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}
+
+
+def _rows(result: RepairResult) -> list[dict[str, Any]]:
+    rows = []
+    for repair in result.repairs:
+        halves = ((False, result.before_plan, repair.plan), (True, result.before_held_out, repair.held_out))
+        for held_out, before, after in halves:
+            row: dict[str, Any] = {
+                "repair": repair.name,
+                "neurons": neurons_in_words(repair.neurons),
+                "held_out": held_out,
+                "neuron_count": len(repair.neurons),
+                "chosen": repair is result.chosen,
+            }
+            for name in ("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", *_PROVED):
+                row[name] = getattr(repair, name)
+            for name in _FIGURES:
+                row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)
+            rows.append(row)
+    return rows

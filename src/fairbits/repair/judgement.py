@@ -1,0 +1,148 @@
+"""How a network does on one half of the evidence: accuracy on rows, bits on cases and on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Schema
+from fairbits.engine import Evaluation
+from fairbits.errors import CapabilityError
+from fairbits.measure import Evaluator, evaluator_of, variance_explained
+from fairbits.models import Model, Network, kind_of
+from fairbits.repair.evidence import Half
+from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
+from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.records import Figures
+from fairbits.subject import Subject, decided
+
+#: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
+#: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
+BALANCED_FACTOR = 2.0
+#: Rows of the table whose twins are measured; accuracy is taken on all of them.
+ROWS_MEASURED = 3_000
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What stays the same whatever the network: the subject, and how its twins are told apart."""
+
+    subject: Subject
+    epsilon: float
+    partition: str
+    threads: int | None = None
+
+    @cached_property
+    def own(self) -> Evaluator:
+        """Asks the subject's own network about people and their twins."""
+        return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
+
+    def evaluator(self, network: Model) -> Evaluator:
+        """Asks another model the same."""
+        return self.own.with_model(network)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The figures of a model on one half, what it decides about the rows (or predicts), and what is right."""
+
+    figures: Figures
+    answers: npt.NDArray[np.floating | np.integer]
+    labels: npt.NDArray[np.float64]
+
+
+def judge(model: Model, half: Half, setting: Setting) -> Judged:
+    """The figures of a model on one half. The rows are in no order that matters, so the first ones are a sample."""
+    evaluator = setting.evaluator(model)
+    regression = setting.subject.schema.regression
+    cases = _figures(evaluator.evaluate(half.cases), regression)
+    rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
+    answers = answers_of(model, setting.subject, half.rows)
+    figures = Figures(
+        variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
+        None if regression else balanced(answers, half.labels),
+        *cases,
+        *rows,
+    )
+    return Judged(figures, answers, half.labels)
+
+
+def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
+    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
+    schema = subject.schema
+    if isinstance(model, Guard):  # asked about people, it uses the engine
+        if len(schema.classes) > 2:
+            return schema.rule.most_likely(model.people_class_scores(rows))
+        scores = model.people_scores(rows)
+        return scores if schema.regression else schema.rule.decide(scores)
+    inputs = subject.encoding.encode(rows)
+    classes = decided(model, np.asarray(inputs), schema)
+    if classes is not None:
+        return classes
+    if schema.regression:
+        return np.asarray(model.scores(inputs))
+    raise CapabilityError(
+        f"the target has {len(schema.classes)} classes, and {kind_of(model)!r} gives the score of one, which "
+        f"does not say what is decided; a repair needs the probabilities of all of them."
+    )
+
+
+def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
+    if before.figures.balanced_accuracy is None:
+        values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
+        return variance_loss(values[0], values[1], before.labels), None
+    was, now = before.answers == before.labels, after.answers == after.labels
+    return accuracy_loss(was, now), balanced_loss(was, now, before.labels)
+
+
+def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
+    """The mean over the classes of the share decided right."""
+    right = answers == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+
+
+def accuracy_of(
+    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
+) -> float:
+    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
+    classes = decided(network, inputs, schema)
+    if classes is None:
+        return variance_explained(network.scores(inputs), labels)
+    return float((classes == labels).mean())
+
+
+def cost(before: Figures, after: Figures) -> float:
+    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
+    lost = before.accuracy - after.accuracy
+    if before.balanced_accuracy is None or after.balanced_accuracy is None:
+        return lost
+    return max(lost, (before.balanced_accuracy - after.balanced_accuracy) / BALANCED_FACTOR)
+
+
+def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
+    """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
+    table = np.array(list(points), dtype=np.float64)
+    beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
+    return [not b for b in beaten]
+
+
+def _spread(rows: Codes) -> Codes:
+    """A sample of the rows, evenly over the table, which may be sorted."""
+    if len(rows) <= ROWS_MEASURED:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, ROWS_MEASURED).astype(np.int64)]
+
+
+def _figures(found: Evaluation, regression: bool) -> tuple[float, int, float, float, float | None]:
+    return (
+        float(found.k.mean()),
+        int(found.k.max()),
+        float(found.q_inf.mean()),
+        float(found.q_1.mean(dtype=np.float64)),
+        None if regression else float(found.flips.mean()),
+    )

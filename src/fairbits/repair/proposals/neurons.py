@@ -1,0 +1,203 @@
+"""Sets of neurons to hold: one at a time forward, useless ones dropped again, values refined at the end.
+
+Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.engine import accuracies
+from fairbits.measure import hold
+from fairbits.models import Do, Network
+from fairbits.repair.evidence import Half
+from fairbits.repair.judgement import BALANCED_FACTOR, Setting, accuracy_of, front
+from fairbits.repair.proposals.values import around, candidates, is_off
+
+#: Twins, and rows, that a step of the search looks at; the sets that come out are judged on more.
+TWINS_LOOKED_AT = 16_000
+FEWEST_CASES, MOST_CASES = 300, 1_000
+ROWS_LOOKED_AT = 15_000
+#: So much of the accuracy budget is used: the sample may flatter a set by chance.
+BUDGET_USED = 0.95
+#: At most so many neurons in a set, and so many sets.
+MOST_NEURONS, MOST_SETS = 12, 8
+#: A step must lower mean k by this share of what it was at the start, or the search ends.
+LEAST_GAIN = 0.004
+#: Accuracy that is not worth counting when gains are weighed against losses; infinity means: gains alone.
+THRIFTS = (0.002, float("inf"))
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSet:
+    """Neurons held together, with mean k and accuracy as the search saw them.
+
+    ``accuracy`` is the start's less what the set costs: less than what it is where rare classes pay for it.
+    """
+
+    dos: tuple[Do, ...]
+    k: float
+    accuracy: float
+
+
+class Bench:
+    """The small sample that the search looks at, and the questions it asks about it."""
+
+    def __init__(self, network: Network, plan: Half, setting: Setting):
+        self.network = network
+        self.setting = setting
+        self.encoding = setting.subject.encoding
+        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, FEWEST_CASES, MOST_CASES))
+        self.cases = plan.cases[:count]
+        step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
+        self.rows, self.labels = plan.rows[::step], plan.labels[::step]
+        self.inputs = self.encoding.encode(self.rows)
+        self._members = [self.labels == label for label in np.unique(self.labels)] if network.head != "linear" else []
+        self._accuracy = self._accuracy_of(network, self.inputs, self.labels)
+        self._recalls = self._recalls_of(network)
+        self.start = self.measured(())
+
+    def measured(self, dos: Sequence[Do]) -> HeldSet:
+        """One set as it does on the sample."""
+        network = self.network.with_interventions(dos)
+        k = float(self.setting.evaluator(network).evaluate(self.cases).k.mean())
+        if network.head == "linear":
+            return HeldSet(tuple(dos), k, self._accuracy_of(network, self.inputs, self.labels))
+        return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
+
+    def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
+        """Mean k and accuracy of each further intervention on top of those that are held."""
+        network = self.network.with_interventions(held)
+        found = hold(self.setting.evaluator(network), self.cases, dos)
+        if network.head == "linear":
+            changed = (network.with_interventions([d]) for d in dos)
+            exact = np.array([self._accuracy_of(one, self.inputs, self.labels) for one in changed])
+            return found.k_mean, exact
+        recalls = [
+            accuracies(
+                network,
+                self.encoding,
+                self.rows[here],
+                self.labels[here],
+                dos,
+                threshold=self.setting.own.threshold,
+                threads=self.setting.threads,
+            )
+            for here in self._members
+        ]
+        return found.k_mean, self._standing(np.array(recalls))
+
+    def _accuracy_of(self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+        return accuracy_of(network, inputs, labels, self.setting.subject.schema)
+
+    def _recalls_of(self, network: Network) -> Doubles:
+        """The share decided right of each class."""
+        return np.array([self._accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
+
+    def _standing(self, recalls: Doubles) -> Doubles:
+        """What is left of the accuracy, by the recalls of the classes, (classes, interventions)."""
+        shares = np.array([here.mean() for here in self._members])
+        accuracy = shares @ recalls
+        lost = self._recalls.mean() - recalls.mean(axis=0)
+        left: Doubles = np.minimum(accuracy, self._accuracy - lost / BALANCED_FACTOR)
+        return left
+
+
+def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str, HeldSet]:
+    """The paper's two repairs: the best neuron to switch off, and the best to hold on, at no less than this accuracy.
+
+    Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
+    to the suspect layer. A repair that would not lower mean k is left out.
+    """
+    tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
+    if not tried:
+        return {}
+    ks, exact = bench.effects((), tried)
+    off = np.array([is_off(do) for do in tried])
+    found: dict[str, HeldSet] = {}
+    for name, kind in (("deactivate", off), ("activate", ~off)):
+        useful = np.flatnonzero(kind & (ks < bench.start.k))
+        if len(useful) == 0:
+            continue
+        allowed = useful[exact[useful] >= floor]
+        best = allowed[np.argmin(ks[allowed])] if len(allowed) else useful[np.argmax(exact[useful])]
+        found[name] = HeldSet((tried[best],), float(ks[best]), float(exact[best]))
+    return found
+
+
+def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
+    """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy."""
+    tried = candidates(bench.network, bench.inputs)
+    if not tried:
+        return []
+    found: list[HeldSet] = []
+    for thrift in THRIFTS:
+        path = _forward(bench, tried, floor, thrift)
+        if path:
+            found += [*path, _refined(bench, path[-1], floor)]
+    if not found:
+        return []
+    best = [held for held, keep in zip(found, front([(-f.k, f.accuracy) for f in found]), strict=True) if keep]
+    ranked = sorted({held.dos: held for held in best}.values(), key=lambda held: -held.k)
+    places = np.unique(np.linspace(0, len(ranked) - 1, MOST_SETS).round().astype(int))
+    return sorted((ranked[i] for i in places), key=lambda held: (len(held.dos), held.k))
+
+
+def _forward(bench: Bench, tried: list[Do], floor: float, thrift: float) -> list[HeldSet]:
+    """Add the neuron that lowers mean k most for what it costs, until none is left that pays."""
+    path: list[HeldSet] = []
+    now = bench.start
+    for _ in range(2 * MOST_NEURONS):
+        taken = {(do.layer, do.neuron) for do in now.dos}
+        left = [do for do in tried if (do.layer, do.neuron) not in taken]
+        if len(now.dos) >= MOST_NEURONS or not left:
+            break
+        ks, exact = bench.effects(now.dos, left)
+        best = _most_worth(now, ks, exact, floor, thrift, LEAST_GAIN * bench.start.k)
+        if best is None:
+            break
+        now = _pruned(bench, HeldSet((*now.dos, left[best]), float(ks[best]), float(exact[best])), floor)
+        if any(now.dos == earlier.dos for earlier in path):
+            break
+        path.append(now)
+    return path
+
+
+def _most_worth(now: HeldSet, ks: Doubles, exact: Doubles, floor: float, thrift: float, least: float) -> int | None:
+    gain = now.k - ks
+    allowed = np.flatnonzero((exact >= floor) & (gain >= least))
+    if len(allowed) == 0:
+        return None
+    cost = 1.0 if np.isinf(thrift) else np.maximum(now.accuracy - exact[allowed], 0) + thrift
+    return int(allowed[np.argmax(gain[allowed] / cost)])
+
+
+def _pruned(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
+    """Give back neurons that no longer do anything: without them k is no higher and accuracy no lower."""
+    while len(held.dos) > 2:
+        smaller = [bench.measured(held.dos[:i] + held.dos[i + 1 :]) for i in range(len(held.dos))]
+        useless = [s for s in smaller if s.k <= held.k and s.accuracy >= max(floor, held.accuracy)]
+        if not useless:
+            return held
+        held = min(useless, key=lambda s: s.k)
+    return held
+
+
+def _refined(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
+    """Move one value at a time to where mean k is lowest, while that pays."""
+    tried = around(bench.network, bench.inputs, held.dos)
+    for _ in range(len(held.dos)):
+        ks, exact = bench.effects(held.dos, tried)
+        best = _most_worth(held, ks, exact, floor, float("inf"), LEAST_GAIN * bench.start.k)
+        if best is None:
+            return held
+        moved = tried[best]
+        dos = tuple(moved if (do.layer, do.neuron) == (moved.layer, moved.neuron) else do for do in held.dos)
+        held = HeldSet(dos, float(ks[best]), float(exact[best]))
+    return held

@@ -1,0 +1,289 @@
+"""From a run to a repaired model: plan on one half of the evidence, choose, judge on the other half, export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from fairbits.domain import GrantOptions, quality
+from fairbits.errors import OptionError
+from fairbits.models import Model, Network
+from fairbits.repair.choice import pick, undominated
+from fairbits.repair.evidence import Half, Halves, split
+from fairbits.repair.export import Export, export, remove_old
+from fairbits.repair.files import write
+from fairbits.repair.groups import group_figures
+from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.proposals.blind import WARNING
+from fairbits.repair.proposals.guard import Guard, check_guarantee
+from fairbits.repair.proposals.registry import Planner, Proposal, Watch
+from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
+from fairbits.store import Run, check_writable, subject_of
+from fairbits.subject import Subject
+
+MAX_ACCURACY_LOSS = 0.02
+#: Rounding must not make a repair that costs exactly the budget too expensive.
+_SLACK = 1e-9
+#: Standard errors by which a model must do better on its training rows to count as knowing them by heart.
+MEMORISED = 1.645
+#: A repair that lowers mean k by a smaller share than this is hardly one.
+LITTLE = 0.05
+#: Held-out rows, and as many cases, whose scores written files must give back.
+COMPARED = 5_000
+
+
+def repair_run(
+    run: Run | str | Path,
+    *,
+    max_accuracy_loss: float = MAX_ACCURACY_LOSS,
+    guarantee: int | None = None,
+    choose: str | None = None,
+    retrain: bool = True,
+    attack: Attack | None = None,
+    subject: Subject | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+    **grants: Unpack[GrantOptions],
+) -> RepairResult:
+    """Repair the model of a run and write it, with its figures, into the run's folder.
+
+    Parameters
+    ----------
+    run
+        A run, or its folder.
+    max_accuracy_loss
+        The accuracy that may be lost; balanced accuracy may fall by twice as much. Both are kept *on the plan's rows,
+        with a margin for their number*: the upper end of a one-sided interval counts.
+    guarantee
+        Take the guard under which nobody has more than so many classes.
+    choose
+        Take the repair of this name, whatever it costs.
+    retrain
+        Whether further training is tried.
+    attack
+        Runs a fresh search against a model.
+    **grants
+        What the subject's files may do.
+
+    Returns
+    -------
+    RepairResult
+        Of all repairs that keep the budget and are not dominated on the plan's half, the one with the lowest proved k
+        is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
+    """
+    _check_options(max_accuracy_loss, seed, guarantee, choose)
+    opened = run if isinstance(run, Run) else Run.open(run)
+    check_writable(opened.folder)
+    watch = watch or _silent
+    about = subject_of(opened, subject, **grants)
+    model = about.model
+    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
+    root = np.random.SeedSequence(seed, spawn_key=(4,))
+    splitting, planning = root.spawn(2)
+    halves = split(opened, about, np.random.default_rng(splitting))
+    if memorised(halves, about):
+        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    starts = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
+    before = starts[0].figures, starts[1].figures
+    if before[0].k_max <= 1:
+        raise OptionError(
+            f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
+            f"search longer, or with a smaller --epsilon."
+        )
+    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee)
+    suspect = _suspect_layer(opened.folder, len(model.weights) - 1) if isinstance(model, Network) else None
+    repairs = _judged(
+        list(planner.proposals(suspect=suspect, retrain=retrain)), halves, setting, starts, max_accuracy_loss
+    )
+    if guarantee is not None:
+        choose = "average" if guarantee == 1 else f"guard-{guarantee}"
+    chosen, reason = pick(
+        repairs,
+        before[0],
+        max_accuracy_loss,
+        choose=choose,
+        costs_count=guarantee is not None,
+        rows=len(halves.plan.rows),
+    )
+    attacked: tuple[Attacked | None, Attacked | None] = (None, None)
+    groups: list[tuple[GroupFigures, ...]] = [(), ()]
+    written = Export((), None, ())
+    if chosen is None:
+        remove_old(opened.folder)
+    else:
+        attacked = _attacked(attack, model, chosen.network, watch)
+        groups = [_groups(one, halves.held_out, about) for one in (model, chosen.network)]
+        watch("writing and checking the repaired model")
+        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        written = export(chosen.network, about, opened.folder, people)
+    result = RepairResult(
+        subject=about.name,
+        seed=seed,
+        max_accuracy_loss=max_accuracy_loss,
+        epsilon=setting.epsilon,
+        partition=setting.partition,
+        evidence=halves.evidence,
+        before_plan=before[0],
+        before_held_out=before[1],
+        repairs=tuple(repairs),
+        chosen=chosen,
+        groups_before=groups[0],
+        groups_after=groups[1],
+        attack_before=attacked[0],
+        attack_after=attacked[1],
+        files=written.files,
+        subject_file=written.subject_file,
+        warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
+        reason=reason,
+        identity=about.identity.id,
+    )
+    write(result, opened.folder, opened.content())
+    return result
+
+
+def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, choose: str | None) -> None:
+    if not 0 <= max_accuracy_loss < 1:
+        raise OptionError(
+            f"the accuracy budget is {max_accuracy_loss}; give the loss that is allowed as a share, "
+            f"0 or more and less than 1, e.g. 0.02 for two points."
+        )
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    if guarantee is not None:
+        check_guarantee(guarantee)
+        if choose is not None:
+            raise OptionError(
+                f"the guarantee is {guarantee} and the repair {choose!r} is to be taken; give one of them."
+            )
+
+
+def memorised(halves: Halves, subject: Subject) -> bool:
+    """Whether the model is right more often about its training rows than about others, beyond chance.
+
+    Then what a change costs on these rows says little: whatever forgets them looks expensive.
+    """
+    if not halves.evidence.rows_unseen_by_model or subject.schema.regression:
+        return False
+    halfs = (halves.training, halves.held_out)
+    sizes = np.array([len(half.rows) for half in halfs])
+    rates = np.array([(answers_of(subject.model, subject, half.rows) == half.labels).mean() for half in halfs])
+    spread = np.sqrt((rates * (1 - rates) / sizes).sum())
+    return bool(rates[0] - rates[1] > MEMORISED * max(spread, 1e-12))
+
+
+def _judged(
+    proposals: Sequence[Proposal],
+    halves: Halves,
+    setting: Setting,
+    before: tuple[Judged, Judged],
+    budget: float,
+) -> list[Repair]:
+    """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats."""
+    repairs = []
+    for p in proposals:
+        plan, held_out = judge(p.network, halves.plan, setting), judge(p.network, halves.held_out, setting)
+        lost, lost_balanced = losses(before[0], plan)
+        keeps = lost.upper <= budget + _SLACK
+        if lost_balanced is not None:
+            keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
+        bound, proof = proved(p.network, setting)
+        repairs.append(
+            Repair(
+                name=p.name,
+                words=p.words,
+                network=p.network,
+                neurons=p.neurons,
+                shrink=p.shrink,
+                retrained=p.retrained,
+                plan=plan.figures,
+                held_out=held_out.figures,
+                within_budget=keeps,
+                yardstick=p.yardstick,
+                k_max_proved=bound,
+                proof=proof,
+                loss_upper=lost.upper,
+                balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+            )
+        )
+    points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
+    repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
+    return [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
+
+
+def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
+    """The most classes that anybody can have by the way a model is made, and why; None where nothing is proved."""
+    if isinstance(model, Guard):
+        return model.k_max or None, model.proof
+    if setting.evaluator(model).blind:
+        return (
+            1,
+            "Proved for everybody: protected inputs have no weight, so all twins of a person get one score, k = 1.",
+        )
+    return None, ""
+
+
+def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
+    """What the held-out half says against the choice."""
+    decides = before[0].balanced_accuracy is not None
+    by = quality(regression=not decides)
+    found = (
+        []
+        if chosen.shrink == 0 and chosen.k_max_proved is None
+        else [f"{WARNING} See the group figures." if decides else WARNING]
+    )
+    lost = before[1].accuracy - chosen.held_out.accuracy
+    if lost > budget + _SLACK:
+        found.append(f"on held-out rows the chosen repair loses {lost:.1%} {by}, more than the {budget:.1%} allowed.")
+    if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
+        found.append(
+            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within a loss "
+            f"of {budget:g} in {by}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
+        )
+    if chosen.held_out.k_mean >= before[1].k_mean:
+        found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
+    return found
+
+
+def _attacked(
+    attack: Attack | None, before: Model, after: Model, watch: Watch
+) -> tuple[Attacked | None, Attacked | None]:
+    if attack is None:
+        return None, None
+    watch("attacking both models with a fresh search")
+    first = attack(before)
+    # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
+    return first, attack(after, evaluations=first.evaluations)
+
+
+def _groups(model: Model, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+    """Selection and odds of groups; a regression selects nobody."""
+    if subject.schema.regression:
+        return ()
+    favourable = subject.schema.favourable_index
+    favoured = answers_of(model, subject, half.rows) == favourable
+    return group_figures(subject.schema, half.rows, favoured, half.labels == favourable)
+
+
+def _suspect_layer(folder: Path, hidden: int) -> int | None:
+    """The hidden layer with most votes, where `fairbits debug` has written them.
+
+    Its layers count from the input, which is 0; interventions count from the first hidden layer.
+    """
+    path = folder / "layers.parquet"
+    if not path.is_file():
+        return None
+    rows = pq.read_table(BytesIO(path.read_bytes()), columns=["layer", "rho", "votes"]).to_pylist()
+    inside = [row for row in rows if 1 <= row["layer"] <= hidden]
+    best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
+    return None if best is None else int(best["layer"]) - 1
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""

@@ -1,0 +1,151 @@
+"""From a run's folder and its subject to the record of a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, log2, prod
+from pathlib import Path
+from typing import Any, Unpack
+
+from fairbits.certify import read_statements
+from fairbits.domain import GrantOptions, joined
+from fairbits.measure import Evaluator, Progress, evaluator_of
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
+from fairbits.report import words
+from fairbits.report.record import About, Remaking, ReportData, Searched
+from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
+from fairbits.report.sections.people import axes_of, found_people, real_people
+from fairbits.report.sections.proxies import lead, proxies_of
+from fairbits.report.sections.search import near_of, searched_of, summary_of_run
+from fairbits.report.sections.stages import debugged_of, repaired_of
+from fairbits.store import Run, subject_of
+from fairbits.subject import Quality, Subject, between_notes, quality_of
+
+
+def compute_report(
+    run: Run,
+    *,
+    subject: Subject | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
+) -> ReportData:
+    """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
+    about = _with_quality(subject_of(run, subject, **grants), run)
+    evaluator = evaluator_of_run(run, about, threads)
+    document = kept_measurement(run.folder, about, evaluator)
+    if document is None:
+        document = measure_rows(evaluator, about, run.manifest["seed"], progress=progress)
+        keep_measurement(run.folder, document)
+    measured = measured_of(document)
+    summary = summary_of_run(run)
+    searched = searched_of(run, summary)
+    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
+    facts = _about(about, evaluator)
+    if measured.noise is not None:
+        facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
+    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
+    bits = log2(max(one.k or 1 for one in near))
+    return ReportData(
+        about=facts,
+        bits=bits,
+        sentence=lead(proxies_of(run.folder, about), facts.blind) + words.sentence(facts, bits, measured.noise),
+        examined=words.examined(facts, measured, searched),
+        not_examined=words.not_examined(facts, searched),
+        near=near,
+        measured=measured,
+        searched=searched,
+        axes=axes_of(evaluator),
+        people=tuple(people),
+        debugged=debugged_of(run.folder),
+        repaired=repaired_of(run.folder),
+        remaking=_remaking(run, searched),
+        warnings=(*run.warnings(), *_unfinished(run)),
+        certified=read_statements(run.folder),
+        proxies=proxies_of(run.folder, about),
+    )
+
+
+def _with_quality(subject: Subject, run: Run) -> Subject:
+    """The subject with what the search knew about its model; whoever began the run has accepted it as it is."""
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)
+
+
+def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
+    """Asks the subject's model as the run did."""
+    manifest = run.manifest
+    return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
+
+
+def _about(subject: Subject, evaluator: Evaluator) -> About:
+    schema = subject.schema
+    free = [schema.attributes[i] for i in schema.free_columns]
+    domain = inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free))
+    return About(
+        subject=subject.name,
+        protected=schema.protected,
+        sizes=tuple(len(schema[name].twin_values()) for name in schema.protected),
+        m=evaluator.m,
+        bits_limit=evaluator.bits_limit,
+        epsilon=evaluator.epsilon,
+        partition=evaluator.partition,
+        rows=len(subject.table),
+        domain=domain,
+        target=schema.target,
+        favourable=schema.favourable,
+        regression=schema.regression,
+        model=_model_words(subject),
+        notes=_notes(subject, evaluator),
+        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        blind=evaluator.blind,
+    )
+
+
+def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
+    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
+    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
+
+
+def _model_words(subject: Subject) -> str:
+    """What the model is, where it is ours; otherwise what it lets one see and do."""
+    model = subject.model
+    if isinstance(model, Network):
+        shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
+        return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
+    offers = ["gradients"] if isinstance(model, HasGradients) else []
+    if isinstance(model, HasActivations):
+        hidden = model.activations(subject.encoding.encode(subject.table.codes[:1]))[:-1]
+        if hidden:
+            what = "layer" if len(hidden) == 1 else "layers"
+            shape = " – ".join(str(layer.shape[1]) for layer in hidden)
+            held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
+            offers.append(f"the outputs of {len(hidden)} hidden {what} ({shape}){held}")
+    gives = joined(["scores", *offers]) if offers else "scores only"
+    return f"a model that gives {gives} ({kind_of(model)})"
+
+
+def _remaking(run: Run, searched: Searched) -> Remaking:
+    manifest = run.manifest
+    return Remaking(
+        commands=words.commands(manifest, searched.figures, _stages(run.folder)),
+        seed=manifest["seed"],
+        identity=manifest["identity"]["id"],
+        versions=run.versions,
+        created=run.created,
+        status=run.status,
+        budget=words.budget(manifest["budget"]),
+    )
+
+
+def _stages(folder: Path) -> dict[str, dict[str, Any] | None]:
+    found = {"debug": debugged_of(folder), "repair": repaired_of(folder)}
+    return {name: None if stage is None else dict(stage.document) for name, stage in found.items()}
+
+
+def _unfinished(run: Run) -> tuple[str, ...]:
+    if run.status == "finished":
+        return ()
+    return (f"The search is {run.status}: its figures are those of the cases kept so far.",)

@@ -1,0 +1,222 @@
+"""Pictures of one person: the m scores over the protected values, the ε-classes and the decision threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes as Frame
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.ticker import MaxNLocator
+
+from fairbits.report.figures.cell_text import Numbers
+from fairbits.report.figures.palette import BAND, BLUE, INK, MUTED, ON_DEEP, ON_PALE, ORANGE
+from fairbits.report.figures.style import (
+    SCORE_COLOURS,
+    SMALL,
+    Picture,
+    across,
+    along,
+    bare,
+    frame,
+    name_axes,
+    picture,
+    say,
+    ticks,
+)
+from fairbits.report.record import Axes, Portrait
+
+Floats = npt.NDArray[np.float64]
+
+#: Beyond this many twins, cells carry no class numbers and are drawn as one image.
+MOST_CELLS = 240
+#: Beyond these, a heat map could not be read: the staircase alone is shown.
+MOST_FACETS, MOST_SIDE = 8, 60
+#: Dots on the staircase.
+MOST_DOTS = 400
+_STEPS = [1, 2, 5, 10]
+_ROW, _WIDTH, _LEFT = 27, 420, 118
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Scores and classes as (facet, row, column), with the words for each."""
+
+    scores: Floats
+    classes: npt.NDArray[np.int64]
+    facet: tuple[str, tuple[str, ...]] | None
+    row: tuple[str, tuple[str, ...]] | None
+    column: tuple[str, tuple[str, ...]]
+
+
+def grid_of(person: Portrait, axes: Axes) -> Grid | None:
+    """The longest attribute across, the next one down, the shortest as facets; None where that cannot be read."""
+    sizes = [len(values) for values in axes.values]
+    if not 1 <= len(sizes) <= 3:
+        return None
+    order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
+    shape = [sizes[i] for i in order]
+    padded = [1] * (3 - len(order)) + shape
+    if padded[0] > MOST_FACETS or max(padded[1:]) > MOST_SIDE:
+        return None
+    scores, classes = (
+        np.asarray(values).reshape(sizes).transpose(order).reshape(padded)
+        for values in (person.scores, person.classes or [-1] * len(person.scores))
+    )
+    words: list[tuple[str, tuple[str, ...]] | None] = [None] * (3 - len(order))
+    words += [(axes.names[i], axes.values[i]) for i in order]
+    assert words[2] is not None  # noqa: S101 - there is at least one attribute
+    return Grid(scores, classes, words[0], words[1], words[2])
+
+
+def heat_map(person: Portrait, axes: Axes) -> Picture | None:
+    """Two or three protected attributes: a cell per twin, its class number in it, a line where the decision turns."""
+    grid = grid_of(person, axes)
+    if grid is None or grid.row is None:
+        return None
+    facets, rows, columns = grid.scores.shape
+    side = _ROW if rows <= 12 else max(6, 324 // rows)
+    tall = rows * side
+    height = facets * (tall + 26) + 62
+    made = picture(_WIDTH, height)
+    top = height - 2.0
+    for i in range(facets):
+        top -= 24
+        ax = bare(made, (_LEFT, top - tall, _WIDTH - 4, top))
+        _cells(ax, grid.scores[i], grid.classes[i], axes.threshold, person)
+        if grid.facet is not None:
+            say(ax, 0, 1.03, f"{grid.facet[0]}: {grid.facet[1][i]}", transform=ax.transAxes, va="bottom", weight="bold")
+        across(ax, range(rows), grid.row[1])
+        if i == facets - 1:
+            turned = columns > 5 or max(len(v) for v in grid.column[1]) > 9
+            along(ax, range(columns), grid.column[1], turned=turned)
+        top -= tall + 2
+    return made
+
+
+def _cells(
+    ax: Frame, scores: Floats, classes: npt.NDArray[np.int64], threshold: float | None, person: Portrait
+) -> None:
+    norm = _norm(person, threshold)
+    rows, columns = scores.shape
+    ax.set_xlim(-0.5, columns - 0.5)
+    ax.set_ylim(rows - 0.5, -0.5)
+    if scores.size > MOST_CELLS:
+        ax.imshow(scores, cmap=SCORE_COLOURS, norm=norm, aspect="auto", interpolation="nearest")
+    else:
+        edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+        ax.pcolormesh(*edges, scores, cmap=SCORE_COLOURS, norm=norm, edgecolors="#ffffff", linewidth=1)
+        deep = np.abs(np.ma.filled(norm(scores), np.nan) - 0.5) > 0.27
+        Numbers(
+            ax,
+            [
+                (column, row, str(number + 1), ON_DEEP if deep[row, column] else ON_PALE)
+                for (row, column), number in np.ndenumerate(classes)
+                if number >= 0
+            ],
+        )
+    if threshold is not None:
+        side = np.where(np.isnan(scores), np.nan, np.where(_below(scores, threshold), -1.0, 1.0))
+        ax.add_collection(LineCollection(_border(side), colors=ON_PALE, linewidths=2.6))
+
+
+def _norm(person: Portrait, threshold: float | None) -> Normalize:
+    if threshold is None:
+        return Normalize(person.low, person.high if person.high > person.low else person.low + 1)
+    return TwoSlopeNorm(threshold, 0.0, 1.0)
+
+
+def _border(side: Floats) -> list[list[tuple[float, float]]]:
+    """Pieces of line between neighbouring cells with different decisions, where both exist."""
+    pieces: list[list[tuple[float, float]]] = []
+    for row, column in np.argwhere(side[:, 1:] * side[:, :-1] < 0):
+        pieces.append([(column + 0.5, row - 0.5), (column + 0.5, row + 0.5)])
+    for row, column in np.argwhere(side[1:] * side[:-1] < 0):
+        pieces.append([(column - 0.5, row + 0.5), (column + 0.5, row + 0.5)])
+    return pieces
+
+
+def line(person: Portrait, axes: Axes) -> Picture | None:
+    """One protected attribute: its values across, the score upwards."""
+    if len(axes.names) != 1:
+        return None
+    made = picture(_WIDTH, 300)
+    ax = frame(made, (46, 62, _WIDTH - 10, 268))
+    scores = np.asarray(person.scores)
+    _bands(ax, scores, np.asarray(person.classes) if person.classes else None)
+    places = np.arange(len(scores))
+    ax.plot(places, scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
+    _threshold(ax, axes.threshold)
+    _limits(ax, person, axes)
+    ticks(ax, "x", places, list(axes.values[0]), most=14, turned=len(places) > 5)
+    name_axes(ax, y="score")
+    return made
+
+
+def staircase(person: Portrait, axes: Axes) -> Picture:
+    """All scores from the lowest to the highest, the classes as bands."""
+    made = picture(_WIDTH, 340)
+    ax = bare(made, (46, 46, _WIDTH - 10, 308))
+    given = np.asarray(person.scores)
+    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
+    scores = given[order]
+    _bands(ax, scores, np.asarray(person.classes)[order] if person.classes else None)
+    places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MOST_DOTS)).round().astype(int))
+    low = _below(scores[places], axes.threshold)
+    for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):
+        ax.plot(places[which] + 1, scores[places][which], "o", color=colour, markersize=4.2, markeredgewidth=0)
+    _threshold(ax, axes.threshold)
+    _limits(ax, person, axes)
+    ax.set_xlim(0, len(scores) + 1)
+    _scale(ax)
+    below = f"the {len(scores):,} twins, by score"
+    say(ax, 0.5, -0.09, below, transform=ax.transAxes, ha="center", va="top", color=MUTED)
+    name_axes(ax, y=f"score, in {person.k} classes" + (" (bands)" if person.classes else ""))
+    return made
+
+
+def _bands(ax: Frame, scores: Floats, classes: npt.NDArray[np.int64] | None) -> None:
+    """Every other class is shaded, from its lowest score to the lowest of the next one."""
+    if classes is None:
+        return
+    lows = [float(scores[classes == number].min()) for number in range(int(classes.max()) + 1)]
+    ends = [*lows[1:], float(np.nanmax(scores))]
+    spans = list(zip(lows, ends, strict=True))[::2]
+    bands = [[(0, low), (1, low), (1, end), (0, end)] for low, end in spans]
+    where = ax.get_yaxis_transform()
+    ax.add_collection(PolyCollection(bands, facecolors=BAND, linewidths=0, zorder=0, transform=where))
+
+
+def _scale(ax: Frame) -> None:
+    """Round numbers along both sides of a bare frame."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    upwards = [value for value in MaxNLocator(6, steps=_STEPS).tick_values(low, high) if low <= value <= high]
+    digits = max(0, -int(np.floor(np.log10(np.diff(upwards).min() * 1.001)))) if len(upwards) > 1 else 2
+    across(ax, upwards, [f"{value:,.{digits}f}" for value in upwards], rules=True)
+    sideways = [
+        value for value in MaxNLocator(6, steps=_STEPS, integer=True).tick_values(left, right) if left <= value <= right
+    ]
+    along(ax, sideways, [f"{value:,.0f}" for value in sideways])
+
+
+def _below(scores: Floats, threshold: float | None) -> npt.NDArray[np.bool_]:
+    """Which scores are no favourable decision, as the rule has it: both sides as float32. All, without a threshold."""
+    cut = np.float32(np.inf if threshold is None else threshold)
+    return np.asarray(scores, dtype=np.float32) < cut
+
+
+def _threshold(ax: Frame, threshold: float | None) -> None:
+    if threshold is None:
+        return
+    ax.axhline(threshold, color=INK, linewidth=1.1, linestyle=(0, (5, 3)))
+    say(ax, 0.01, threshold, "decision", transform=ax.get_yaxis_transform(), va="bottom", color=MUTED, fontsize=SMALL)
+
+
+def _limits(ax: Frame, person: Portrait, axes: Axes) -> None:
+    if axes.threshold is not None:
+        ax.set_ylim(-0.02, 1.02)
+    else:
+        room = 0.05 * (person.high - person.low or 1.0)
+        ax.set_ylim(person.low - room, person.high + room)

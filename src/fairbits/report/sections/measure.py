@@ -1,0 +1,107 @@
+"""What the rows of the table experience: measured once, kept in measure.json, read again while nothing has changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.measure import Estimate, Evaluator, Measurement, Noise, Progress, Stake, measure_table, noise_of
+from fairbits.report.record import Measured
+from fairbits.store import read_json, write_json
+from fairbits.subject import Subject, check_identity
+
+NAME = "measure.json"
+#: Real people with a portrait in the report.
+PEOPLE = 6
+#: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
+MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
+
+
+def measure_rows(
+    evaluator: Evaluator,
+    subject: Subject,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    max_rows: int | None = None,
+) -> dict[str, Any]:
+    """Measure all rows, or as many as can be done in a minute; the document of measure.json.
+
+    ``max_rows`` bounds the rows further, where there is less time than that.
+    """
+    table = subject.table
+    most = max(1, (MOST_SCORES if evaluator.native else MOST_FOREIGN_SCORES) // evaluator.m)
+    most = most if max_rows is None else max(1, min(most, max_rows))
+    rng = np.random.default_rng(seed)
+    chosen = np.arange(len(table))
+    if len(table) > most:
+        chosen = np.sort(rng.choice(len(table), most, replace=False))
+        table = table.rows(chosen)
+    found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
+    return document_of(found, subject, seed, chosen)
+
+
+def document_of(
+    found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
+) -> dict[str, Any]:
+    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
+    rows = [person.row for person in found.worst(PEOPLE)]
+    return {
+        "subject": subject.name,
+        "identity": subject.identity.document(),
+        "seed": seed,
+        "rows_total": len(subject.table),
+        "figures": found.summary(),
+        "noise": None if found.noise is None else found.noise.document(),
+        "bound": found.bound(),
+        "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
+        "stakes": [asdict(stake) for stake in found.stakes()],
+        "worst_rows": [int(row if chosen is None else chosen[row]) for row in rows],
+    }
+
+
+def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any] | None:
+    """The measurement in a run's folder, if there is one under these settings; one of another subject is refused."""
+    path = folder / NAME
+    if not path.is_file():
+        return None
+    document = read_json(path)
+    figures = document.get("figures", {})
+    if "confidence" not in document.get("bound", {}):
+        return None  # its bound did not hold: measured by an earlier version
+    wanted = (evaluator.epsilon, evaluator.partition)
+    if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
+        return None
+    check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
+    return document
+
+
+def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
+    """Write measure.json."""
+    write_json(folder / NAME, document)
+
+
+def measured_of(document: dict[str, Any]) -> Measured:
+    """The record of a document."""
+    figures, bound = document["figures"], document["bound"]
+    return Measured(
+        rows=figures["rows"],
+        rows_total=document["rows_total"],
+        figures=figures,
+        flip_rate=_estimate(figures, "flip_rate") if figures["flip_rate"] is not None else None,
+        split_rate=_estimate(figures, "split_rate"),
+        k_mean=_estimate(figures, "k_mean"),
+        histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
+        stakes=tuple(Stake(**stake) for stake in document["stakes"]),
+        bound_bits=bound["bits"],
+        bound_rate=bound["rate"],
+        bound_confidence=bound["confidence"],
+        noise=Noise.read(document.get("noise")),
+    )
+
+
+def _estimate(figures: dict[str, Any], name: str) -> Estimate:
+    return Estimate(figures[name], figures[f"{name}_low"], figures[f"{name}_high"])

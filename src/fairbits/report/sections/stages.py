@@ -1,0 +1,180 @@
+"""What debugging and repair left in a run's folder, as records. A stage that left nothing is None."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from fairbits.domain import quality
+from fairbits.report.record import Change, Debugged, Group, Layer, Mend, Neuron, Pointer, Repaired, Share, Together
+from fairbits.store import read_json
+
+DEBUG, REPAIR = "debug.json", "repair.json"
+#: Repairs shown; all of them are in repairs.parquet.
+MOST_REPAIRS = 40
+_FIGURES = (
+    ("accuracy", "{quality} on rows", "share"),
+    ("balanced_accuracy", "balanced accuracy on rows", "share"),
+    ("k_mean", "mean k of cases", "number"),
+    ("k_max", "largest k of cases", "whole"),
+    ("q_inf_mean", "mean bits (Q∞) of cases", "number"),
+    ("id_rate", "cases whose decision flips", "share"),
+    ("k_mean_rows", "mean k of rows", "number"),
+    ("k_max_rows", "largest k of rows", "whole"),
+    ("id_rate_rows", "rows whose decision flips", "share"),
+)
+_ATTACK = (
+    ("evaluations", "people asked, fresh search", "whole"),
+    ("k_max", "largest k, fresh search", "whole"),
+    ("k_mean", "mean k, fresh search", "number"),
+    ("id_rate", "ID rate, fresh search", "share"),
+)
+
+
+def debugged_of(folder: Path) -> Debugged | None:
+    """The record of debug.json and neurons.parquet."""
+    if not (folder / DEBUG).is_file():
+        return None
+    found = read_json(folder / DEBUG)
+    suspect, attribution = found["suspect_layer"], found["attribution"] or {}
+    origin = found["origin"]
+    subsets = [Together(tuple(s["attributes"]), s["q_inf"], s["q_1"]) for s in attribution.get("subsets", [])]
+    return Debugged(
+        samples=found["samples"],
+        samples_worst=found["samples_worst"],
+        k_mean=found.get("k_reported", found["k_mean"]),
+        accuracy=found["accuracy"],
+        suspect=suspect,
+        layers=tuple(_layer(layer, suspect) for layer in found["layers"]),
+        neurons=_neurons(folder / "neurons.parquet", suspect),
+        shares=_shares(attribution, subsets),
+        together=tuple(subset for subset in subsets if len(subset.attributes) > 1),
+        q_inf=subsets[-1].q_inf if subsets else None,
+        verdict=origin["verdict"],
+        evidence=tuple(Pointer(one["name"], one["points_to"], one["text"]) for one in origin["evidence"]),
+        notes=tuple(found["notes"]),
+        document=found,
+    )
+
+
+def _layer(layer: dict[str, Any], suspect: int | None) -> Layer:
+    names = ("layer", "width", "delta", "rho", "votes")
+    return Layer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
+
+
+def _shares(attribution: dict[str, Any], subsets: list[Together]) -> tuple[Share, ...]:
+    alone = {subset.attributes[0]: subset.q_inf for subset in subsets if len(subset.attributes) == 1}
+    total = sum(one["q_inf"] for one in attribution.get("shapley", [])) or 1.0
+    return tuple(
+        Share(one["attribute"], alone[one["attribute"]], one["q_inf"], one["q_inf"] / total)
+        for one in attribution.get("shapley", [])
+    )
+
+
+def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
+    """One record per neuron of the suspect layer, with its best value."""
+    if suspect is None or not path.is_file():
+        return ()
+    best: dict[int, dict[str, Any]] = {}
+    acd: dict[int, tuple[float | None, float | None]] = {}
+    for row in pq.read_table(BytesIO(path.read_bytes())).to_pylist():
+        if row["layer"] != suspect:
+            continue
+        number = row["neuron"]
+        acd[number] = row["acd"], row.get("acd_choosing", row["acd"])
+        row.setdefault("k_choosing", row["k_mean"])  # files of earlier versions know one figure only
+        row.setdefault("k_reported", row["k_mean"])
+        if row["kept"] and (number not in best or row["k_choosing"] < best[number]["k_choosing"]):
+            best[number] = row
+    return tuple(_neuron(suspect, number, *acd[number], best.get(number, {})) for number in sorted(acd))
+
+
+def _neuron(layer: int, number: int, acd: float | None, choosing: float | None, best: dict[str, Any]) -> Neuron:
+    return Neuron(
+        layer=layer,
+        neuron=number,
+        acd=acd,
+        hold=best.get("value"),
+        statistic=best.get("statistic"),
+        accuracy=best.get("accuracy"),
+        k_mean=best.get("k_reported"),
+        acd_choosing=choosing,
+    )
+
+
+def repaired_of(folder: Path) -> Repaired | None:
+    """The record of repair.json."""
+    if not (folder / REPAIR).is_file():
+        return None
+    found = read_json(folder / REPAIR)
+    before, evidence = found["before"]["held_out"], found["evidence"]
+    chosen = next((repair for repair in found["repairs"] if repair["name"] == found["chosen"]), None)
+    first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
+    mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
+    # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
+    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
+    return Repaired(
+        chosen=found["chosen"] or "",
+        words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
+        proof="" if chosen is None else str(chosen.get("proof", "")),
+        k_max_proved=None if chosen is None else chosen.get("k_max_proved"),
+        max_accuracy_loss=found["max_accuracy_loss"],
+        accuracy_before=before["accuracy"],
+        k_mean_before=before["k_mean"],
+        held_out_cases=evidence["held_out_cases"],
+        held_out_rows=evidence["held_out_rows"],
+        rows_unseen=evidence["rows_unseen_by_model"],
+        repairs=tuple(sorted(ranked, key=lambda mend: mend.k_mean)),
+        changes=() if chosen is None else _changes(before, chosen["held_out"], found["attack"]),
+        groups=_groups(found["groups"]),
+        files=tuple(found["files"]),
+        warnings=(*evidence["notes"], *found["warnings"]),
+        document=found,
+    )
+
+
+def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
+    after = repair["held_out"]
+    flags = {name: bool(repair[name]) for name in ("within_budget", "yardstick", "on_front")}
+    flags["on_front"] = not repair["dominated"] if "dominated" in repair else flags["on_front"]
+    figures = {name: after[name] for name in ("accuracy", "k_mean", "id_rate")}
+    return Mend(
+        name=repair["name"],
+        words=_words(repair, first),
+        chosen=repair["name"] == chosen,
+        k_max_proved=repair.get("k_max_proved"),
+        **figures,
+        **flags,
+    )
+
+
+def _words(repair: dict[str, Any], first: int) -> str:
+    """What was done; ``first`` is what the file calls the first hidden layer, which is layer 1 on the page."""
+    held = [
+        f"neuron {do['neuron']} of layer {do['layer'] - first + 1} at {do['value']:.4g}" for do in repair["neurons"]
+    ]
+    parts = [f"protected inputs moved {repair['shrink']:.0%} of the way to their mean"] if repair["shrink"] else []
+    if held:
+        parts.append("holds " + ", ".join(held[:4]) + (f" and {len(held) - 4} more" if len(held) > 4 else ""))
+    if repair["retrained"]:
+        parts.append("trained further")
+    return "; ".join(parts) or str(repair["words"])
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, Any]) -> tuple[Change, ...]:
+    by = quality(regression=before["balanced_accuracy"] is None)
+    found = [Change(words.format(quality=by), before[name], after[name], kind) for name, words, kind in _FIGURES]
+    if attack["before"] and attack["after"]:
+        found += [Change(words, attack["before"][n], attack["after"][n], kind) for n, words, kind in _ATTACK]
+    return tuple(change for change in found if change.before is not None)
+
+
+def _groups(groups: dict[str, Any]) -> tuple[Group, ...]:
+    found = []
+    for before, after in zip(groups["before"], groups["after"], strict=True):
+        pairs = ((before[name], after[name]) for name in ("selection", "equal_opportunity", "average_odds"))
+        found.append(Group(tuple(before["attributes"]), *pairs))
+    return tuple(found)

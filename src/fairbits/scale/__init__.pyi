@@ -1,0 +1,11 @@
+from .coordinator import Carried as Carried
+from .coordinator import carry_out as carry_out
+from .executors.options import Hands as Hands
+from .executors.options import open_executor as open_executor
+from .neurons import try_out_by as try_out_by
+from .portable import Portable as Portable
+from .run import search as search
+from .tasks import Executor as Executor
+from .tasks import Fault as Fault
+from .tasks import Job as Job
+from .tasks import Signals as Signals

@@ -1,0 +1,1 @@
+"""Executors: this process, several processes, a Ray cluster."""

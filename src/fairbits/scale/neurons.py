@@ -1,0 +1,76 @@
+"""Debugging by many hands: a shard holds some neurons at some values, and says what becomes of the cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairbits.debug import Tried, TryOut, try_here
+from fairbits.domain import Codes
+from fairbits.errors import FairbitsError
+from fairbits.measure import Evaluator
+from fairbits.models import Do
+from fairbits.scale.coordinator import carry_out
+from fairbits.scale.executors.options import Hands, open_executor
+from fairbits.scale.portable import Portable
+from fairbits.scale.tasks import Job, Signals
+from fairbits.subject import Subject
+
+#: Interventions in a shard: enough to share what does not depend on them, few enough to be spread.
+BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    subject: Subject | Portable
+    cases: Codes
+    epsilon: float
+    partition: str
+    threads: int | None
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    evaluator: Evaluator
+    subject: Subject
+    shared: _Shared
+
+
+def try_out_by(hands: Hands) -> TryOut | None:
+    """Holds neurons at values with these hands; None where this process does it anyway."""
+    if not hands.many:
+        return None
+
+    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+        packed = Portable.of(subject) if hands.elsewhere else subject
+        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, hands.each, judged)
+        blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
+        with open_executor(hands, Job(_prepare, _perform, shared)) as executor:
+            carried = carry_out(executor, enumerate(blocks))
+        for number, fault in carried.lost.items():
+            raise FairbitsError(f"neurons of block {number} could not be held: {fault.words}; try with fewer workers.")
+        found = [carried.results[number] for number in range(len(blocks))]
+        return Tried(*(np.concatenate([block[place] for block in found]) for place in range(3)))
+
+    return try_out
+
+
+def _prepare(shared: _Shared) -> _Bench:
+    subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
+    evaluator = Evaluator(
+        subject.model,
+        subject.schema,
+        subject.encoding,
+        epsilon=shared.epsilon,
+        partition=shared.partition,
+        threads=shared.threads,
+    )
+    return _Bench(evaluator, subject, shared)
+
+
+def _perform(bench: _Bench, dos: list[Do], signals: Signals) -> tuple[Any, ...]:  # noqa: ARG001 - a block is short
+    tried = try_here(bench.evaluator, bench.subject, bench.shared.cases, dos, judged=bench.shared.judged)
+    return tried.accuracy, tried.k_mean, tried.id_rate

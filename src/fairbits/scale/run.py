@@ -1,0 +1,127 @@
+"""A search whose tasks are done by workers: processes of this machine, or a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from fairbits.domain import GrantOptions
+from fairbits.scale.coordinator import RETRIES, carry_out
+from fairbits.scale.executors.options import Hands, open_executor
+from fairbits.scale.portable import Portable
+from fairbits.scale.tasks import Job, Signals
+from fairbits.search import Bench, Ending, Events, Order, Settings, Watch, perform, prepare, problem_of, search_subject
+from fairbits.store import Layout, Run, TaskRecord, place_of
+from fairbits.subject import Subject
+
+
+def search(
+    subject: Subject,
+    settings: Settings,
+    folder: str | Path | None = None,
+    *,
+    hands: Hands | None = None,
+    shards: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+    stop: Callable[[], bool] | None = None,
+    **grants: Unpack[GrantOptions],
+) -> Run:
+    """Search by whomever was asked for, and give back the run.
+
+    A budget in evaluations gives the same cases whoever does it.
+
+    Parameters
+    ----------
+    subject, settings, folder, resume, force, watch, stop
+        As of :func:`fairbits.search.search_subject`.
+    hands : Hands, optional
+        The workers; this process by default.
+    shards : int, optional
+        Into how many tasks the search is cut.
+    **grants
+        What workers may do when they open the subject, such as ``trust_pickle``.
+    """
+    chosen = None
+    if hands is not None and hands.many:
+        packed = Portable.of(subject, **grants) if hands.elsewhere else subject
+        chosen = Workers(hands, packed)
+    threads = settings.threads if hands is None else hands.each
+    return search_subject(
+        subject,
+        replace(settings, threads=threads),
+        folder,
+        tasks=shards,
+        runner=chosen,
+        resume=resume,
+        force=force,
+        watch=watch,
+        stop=stop,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Has tasks done by an executor, and again where a worker was lost."""
+
+    hands: Hands
+    subject: Subject | Portable
+
+    @property
+    def many(self) -> bool:
+        """Whether several workers share a search that only the clock ends: one alone has nobody to share with."""
+        return self.hands.elsewhere
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of each worker."""
+        return self.hands.each
+
+    def manifest(self) -> dict[str, Any]:
+        """Who they are."""
+        return self.hands.manifest()
+
+    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+        """Do all tasks."""
+        shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
+        job = Job(_prepare, _perform, shared)
+        with open_executor(self.hands, job, stop=events.stop, tell=events.progress) as executor:
+            events.started(executor.name, executor.slots)
+            carried = carry_out(
+                executor,
+                ((order.task.number, order) for order in orders),
+                pack=lambda order: replace(order, elapsed=events.elapsed()),
+                on_done=lambda number, found: events.done(number, *found),
+                on_fault=lambda number, attempt, fault: events.fault(number, attempt, fault.kind, fault.words),
+                on_tick=events.tick,
+                stop=events.stop,
+            )
+        lost = {number: fault.words for number, fault in carried.lost.items()}
+        return Ending(carried.stopped, lost, RETRIES + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What all workers of a search are given, once."""
+
+    subject: Subject | Portable  # itself only where nothing goes to another process
+    settings: Settings
+    folder: str
+    buckets: int
+    batch: int | None
+
+
+def _prepare(shared: _Shared) -> Bench:
+    """Open the subject and get ready to search it."""
+    subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
+    problem, strategy = problem_of(subject, shared.settings)
+    prepare(problem, strategy)
+    folder = place_of(shared.folder)
+    return Bench(problem, strategy, Layout(subject.schema), folder, shared.buckets, shared.batch)
+
+
+def _perform(bench: Bench, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
+    return perform(bench, order, stop=signals.stop, progress=signals.tell)

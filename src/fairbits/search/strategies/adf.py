@@ -1,0 +1,95 @@
+"""`adf`: gradients lead real people to the decision boundary, then along it.
+
+Zhang, Wang, Sun, Dong, Wang, Wang, Dong, Dai, "White-box Fairness Testing through Adversarial Sampling", ICSE 2020.
+Global: up to ten steps along the signs on which the loss gradients of two twins agree, until twins get different
+decisions. Local: one attribute at a time, those with small gradients more often. Where we differ from the public
+code, and why:
+
+* a person has no protected value of its own here, so the pair is the two twins furthest apart in score (with two twins
+  that is the pair of the paper);
+* the gradient is that of the logit margin, turned to point away from the present decision: the signs of the loss
+  gradient, without its fading to zero where the network is certain;
+* a local step is one evaluation, accepted by Metropolis at temperature 1 as its basin hopping does; the inner
+  L-BFGS-B of the public code cannot move on integers and re-evaluates the same point;
+* seeds and walkers advance together; categories are moved as wholes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fairbits.domain import Codes
+from fairbits.engine import Evaluation
+from fairbits.errors import OptionError
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Indices
+from fairbits.search.strategies.dice import draw, hop_plan
+from fairbits.search.strategies.walks import Guide, Outcome, Start, approach, to_boundary, walk
+from fairbits.search.strategy import Strategy, population
+
+
+@dataclass(frozen=True)
+class Adf(Strategy):
+    """The paper's parameters under the paper's defaults."""
+
+    seeds: int | None = None  # how many advance together; None: by the number of twins
+    global_moves: int = 10
+    local_moves: int = 1000
+
+    name: ClassVar[str] = "adf"
+    needs_gradients: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_phases(self.seeds, self.global_moves, self.local_moves)
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Some seeds to the boundary, and a walk from each that gets there."""
+
+        def direction(people: Codes, figures: Evaluation, who: Indices) -> Codes:  # noqa: ARG001
+            low, high = (np.sign(slope) for slope in pair_of_slopes(oracle, people, figures))
+            return to_boundary(oracle, figures) * np.where(low == high, low, 0.0)
+
+        count = self.seeds or population(oracle.evaluator.m)
+        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+        walk_slopes(oracle, start, rng, steps=self.local_moves)
+
+
+class Slopes(Guide):
+    """Attributes move with a probability inverse to the summed slopes at the two extreme twins."""
+
+    def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
+        self._oracle = oracle
+        self._weights, _ = hop_plan(oracle, people, figures)
+
+    def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
+        """Small slopes more often, either way."""
+        return draw(self._weights, rng), rng.choice([-1.0, 1.0], len(self._weights))
+
+    def learn(self, outcome: Outcome) -> None:
+        """The slopes at the new place, for whoever stays there."""
+        kept = outcome.kept
+        self._weights[kept], _ = hop_plan(self._oracle, outcome.people[kept], outcome.figures.rows(kept))
+
+
+def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps: int) -> None:
+    """The local phase, from people whose figures have been paid for already."""
+    if len(start):
+        figures = oracle.again(start.people)
+        walk(oracle, start, Slopes(oracle, start.people, figures), rng, steps=steps)
+
+
+def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+    """Slopes at the twins with the lowest and the highest score."""
+    return oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
+
+
+def check_phases(seeds: int | None, global_moves: int, local_moves: int) -> None:
+    """Refuse phases that make no sense."""
+    if global_moves < 1 or local_moves < 0 or (seeds is not None and seeds < 1):
+        raise OptionError(
+            f"global_moves ({global_moves}) and seeds ({seeds}) must be 1 or more, "
+            f"local_moves ({local_moves}) 0 or more."
+        )

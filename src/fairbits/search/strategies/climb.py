@@ -1,0 +1,225 @@
+"""`climb`: our own search for the largest k, then the widest span, and for as many people on the way as possible.
+
+A population of real people climbs together, several members from each seed. Every generation each member proposes a
+change or two: a free attribute moved a little or drawn anew, or now and then a mix with a better member. Gradients at
+the twins with the lowest and the highest score tell which changes would bring them together: those are passed over
+(`moves`). Changes are kept by Metropolis at temperature 1 on k, with span and Shannon bits between two values of k, and
+a bonus for decisions that differ: a population that only ever went up would settle on a few people and find nobody
+else. Members whose twins all score alike step along the gradient towards the decision boundary, where scores begin to
+differ.
+
+Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
+
+Models without gradients are searched in the same way, with changes taken as they come; for tree ensembles every change
+goes at least as far as the next threshold of the ensemble (`thresholds`).
+
+How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
+members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import DEFAULT_THRESHOLD, Codes
+from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
+from fairbits.errors import OptionError
+from fairbits.search.crossings import across
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Indices, Problem
+from fairbits.search.strategy import Strategy, metropolis, population
+
+#: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
+MIX, MIX_AGREED = 0.03, 0.5
+#: Every so many generations, so many of the best members look around.
+LOOK_EVERY, LOOKERS = 40, 4
+#: Decisions that differ are worth so many classes, and so many more for scores that lie 1 away from the threshold.
+FLIP, ROOM = 3.0, 4.0
+#: Moves of a member after which its gradients are taken again.
+PATIENCE = 3
+#: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
+FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 2000
+#: Members at most, and generations at least as far as there can be as many.
+MOST_MEMBERS, LEAST_GENERATIONS = 2048, 32
+
+
+@dataclass(frozen=True)
+class Climb(Strategy):
+    """Population search; gradients help where the model has them."""
+
+    seeds: int | None = None  # rows that are climbed from together; None: by the budget
+    chains: int | None = None  # members that start from each seed; None: by the budget, 1 where seeds are given
+    generations: int = 1000
+    temperature: float = 1.0
+
+    name: ClassVar[str] = "climb"
+    fits: ClassVar[tuple[str, ...]] = ("seeds", "chains")
+
+    def __post_init__(self) -> None:
+        for option in ("seeds", "chains", "generations"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise OptionError(f"{option} is {value}; it must be 1 or more.")
+        if not self.temperature > 0:
+            raise OptionError(f"the temperature is {self.temperature}; it must be larger than 0.")
+
+    @classmethod
+    def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
+        """Options with seeds and chains that suit a search of about so many people with m twins each."""
+        seeds, chains = options.get("seeds"), options.get("chains")
+        if seeds is None:
+            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), FEWEST_SEEDS, MOST_SEEDS))
+            members = min(people // LEAST_GENERATIONS, population(m), MOST_MEMBERS)
+            chains = chains or max(1, members // seeds)
+        return {**options, "seeds": seeds, "chains": chains or 1}
+
+    def prepare(self, problem: Problem) -> None:
+        """Compile the kernel of the proposals."""
+        contributions = problem.evaluator.contributions(problem.free)
+        rng = np.random.default_rng(0)  # for nobody
+        change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """One population from its seeds to the end of its generations."""
+        problem = oracle.problem
+        rows = problem.pick_rows(rng, self.seeds or MOST_SEEDS)
+        numbers, figures = oracle.open_seeds(rows)
+        member = np.tile(np.arange(len(rows)), self.chains or 1)  # the seed of each
+        anchors, numbers, figures = problem.rows[rows[member]], numbers[member], figures.rows(member)
+        members = Members(oracle, anchors.copy(), figures)
+        looked: set[bytes] = set()
+        for generation in range(1, self.generations + 1):
+            proposed = members.propose(rng)
+            members.step_to_boundary(proposed, rng)
+            proposed = problem.limit(proposed, anchors, rng, current=members.people)
+            found = oracle.ask(proposed, seeds=numbers, origin="climb")
+            kept = np.flatnonzero(
+                metropolis(members.height(found) - members.heights, rng, temperature=self.temperature)
+            )
+            members.move(kept, proposed[kept], found.rows(kept))
+            if generation % LOOK_EVERY == 0 and problem.within is None:
+                look_around(oracle, members, numbers, looked)
+
+
+def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.NDArray[np.float64]:
+    """k, and between two values of k the mean of span and of the bits' share of what m twins can show.
+
+    Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
+    people in the middle of such a region have neighbours who are in it too.
+    """
+    share = figures.q_1 / max(np.log2(figures.m), 1.0)
+    span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
+    bonus = FLIP + ROOM * np.minimum(figures.high - threshold, threshold - figures.low)
+    return figures.k + 0.999 * (0.5 * span + 0.5 * share) + bonus * figures.flips
+
+
+def domain_of(problem: Problem) -> Domain:
+    """The free attributes, as the kernel takes them."""
+    return Domain(problem.free, problem.low, problem.high, problem.stride, problem.discrete)
+
+
+class Members:
+    """The population: who they are now, how high they stand, and what changes would do to them."""
+
+    def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
+        problem = oracle.problem
+        self._oracle, self._problem = oracle, problem
+        self.people, self.figures, self.heights = people, figures, self.height(figures)
+        self._domain = domain_of(problem)
+        self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
+        self._contributions = oracle.evaluator.contributions(problem.free)
+        self._moved = np.zeros(len(people), dtype=np.int64)
+        free = set(problem.free.tolist())
+        known = oracle.evaluator.thresholds
+        self._thresholds = {column: at for column, at in known.items() if column in free}
+        self._discrete = np.array([attribute.discrete for attribute in problem.schema.attributes])
+        if self._foresees:
+            self._below = oracle.foresight(people, figures.low_twin)
+            self._above = oracle.foresight(people, figures.high_twin)
+
+    def height(self, figures: Evaluation) -> npt.NDArray[np.float64]:
+        """How high people with these figures stand, by the subject's threshold."""
+        return height(figures, threshold=self._oracle.evaluator.threshold)
+
+    def propose(self, rng: np.random.Generator) -> Codes:
+        """One changed copy of every member."""
+        free = self._problem.free
+        evaluator = self._oracle.evaluator
+        proposed = change_some(
+            self._domain,
+            self.people,
+            self._contributions,
+            self._outlook(),
+            rng,
+            twins=evaluator.m,
+            threads=evaluator.threads,
+        )
+        if self._thresholds:
+            proposed = across(self.people, proposed, self._thresholds, self._discrete)
+        agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
+        mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
+        rivals = rng.integers(0, len(proposed), (len(mixing), 2))
+        first = self.heights[rivals[:, 0]] >= self.heights[rivals[:, 1]]
+        donors = np.where(first, rivals[:, 0], rivals[:, 1])
+        taken = rng.random((len(mixing), len(free))) < rng.random((len(mixing), 1))
+        mine, theirs = (self.people[np.ix_(who, free)] for who in (mixing, donors))
+        proposed[np.ix_(mixing, free)] = np.where(taken, theirs, mine)
+        return proposed
+
+    def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
+        """Half of the members whose twins all score alike step towards the decision boundary instead."""
+        if not self._foresees:
+            return
+        stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
+        if len(stuck) == 0:
+            return
+        problem, figures = self._problem, self.figures
+        slope = self._oracle.gradients(self.people[stuck], figures.high_twin[stuck])
+        uphill = np.where(figures.high[stuck] < self._oracle.evaluator.threshold, 1.0, -1.0)[:, None] * np.sign(slope)
+        length = rng.geometric(SHORTNESS, (len(stuck), 1)) * problem.stride
+        moved = self.people[np.ix_(stuck, problem.free)] + length * uphill
+        proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
+
+    def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
+        """Let some of the members become these people."""
+        self.people[who], self.heights[who] = people, self.height(figures)
+        self.figures = self.figures.updated(who, figures)
+        self._moved[who] += 1
+
+    def _outlook(self) -> Outlook:
+        """Margins as they are; gradients as they were at most ``PATIENCE`` changes ago."""
+        if not self._foresees:
+            return NOTHING_KNOWN
+        due = np.flatnonzero(self._moved >= PATIENCE)
+        people, figures = self.people[due], self.figures
+        for known, twins in ((self._below, figures.low_twin), (self._above, figures.high_twin)):
+            fresh = self._oracle.foresight(people, twins[due])
+            known.slopes[due], known.inner[due] = fresh
+        self._moved[due] = 0
+        return Outlook(margins(figures.low), margins(figures.high), self._below, self._above)
+
+
+def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:
+    """Ask about every neighbour of the best members that have not looked around yet; each moves to its best one."""
+    problem, people = oracle.problem, members.people
+    lookers: list[int] = []
+    for member in np.argsort(-members.heights, kind="stable")[: 10 * LOOKERS]:
+        key = people[member, problem.person].tobytes()
+        if key not in looked and len(lookers) < LOOKERS:
+            looked.add(key)
+            lookers.append(int(member))
+    if not lookers:
+        return
+    chosen = np.array(lookers)
+    neighbours, origin = problem.neighbours(people[chosen])
+    found = oracle.ask(neighbours, seeds=seeds[chosen[origin]], origin="climb")
+    reached = members.height(found)
+    order = np.lexsort((reached, origin))
+    best = order[np.searchsorted(origin[order], np.arange(len(chosen)), side="right") - 1]
+    better = reached[best] > members.heights[chosen]
+    members.move(chosen[better], neighbours[best[better]], found.rows(best[better]))

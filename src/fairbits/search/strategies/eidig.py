@@ -1,0 +1,104 @@
+"""`eidig`: ADF with the gradient of the output, momentum, and gradients that are used several times.
+
+Zhang, Zhang, Zhang, "Efficient White-Box Fairness Testing through Gradient Search", ISSTA 2021. Where we differ from
+the public code, and why:
+
+* the gradient is that of the logit margin: the output's has the same signs, but fades to zero where the network is
+  certain, which would make the momentum forget everything it met on the way;
+* a person has no protected value of its own here, so the pair is the two twins furthest apart in score;
+* seeds and walkers advance together, each with its own momentum and its own count of successes; categories are moved
+  as wholes, and a step at a bound is turned round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes
+from fairbits.engine import Evaluation
+from fairbits.errors import OptionError
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Indices
+from fairbits.search.strategies.adf import check_phases, pair_of_slopes
+from fairbits.search.strategies.dice import draw, inverse
+from fairbits.search.strategies.walks import Start, apart, approach, to_boundary
+from fairbits.search.strategy import Strategy, population
+
+#: Slopes at the twins with the lowest and the highest score: (n, free) each.
+SlopesOf = Callable[[Oracle, Codes, Evaluation], tuple[Codes, Codes]]
+
+
+@dataclass(frozen=True)
+class Eidig(Strategy):
+    """The paper's parameters under the paper's defaults."""
+
+    seeds: int | None = None
+    global_moves: int = 10
+    local_moves: int = 1000
+    momentum: float = 0.5
+    patience: int = 5  # successes after which the slopes are looked at again
+
+    name: ClassVar[str] = "eidig"
+    needs_gradients: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_momentum(self.momentum, self.patience)
+        check_phases(self.seeds, self.global_moves, self.local_moves)
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Some seeds to the boundary with momentum, and a walk from each that gets there."""
+        count = self.seeds or population(oracle.evaluator.m)
+        direction = Momentum(oracle, pair_of_slopes, count, self.momentum)
+        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+        walk_from_start(oracle, start, rng, pair_of_slopes, steps=self.local_moves, patience=self.patience)
+
+
+class Momentum:
+    """Signs on which the slopes of both extreme twins agree, each with some of the slopes before."""
+
+    def __init__(self, oracle: Oracle, slopes: SlopesOf, seeds: int, share: float):
+        self._oracle, self._slopes, self._share = oracle, slopes, share
+        self._low = np.zeros((seeds, len(oracle.problem.free)))
+        self._high = np.zeros_like(self._low)
+
+    def __call__(self, people: Codes, figures: Evaluation, who: Indices) -> Codes:
+        """The direction of the people at these places among the seeds."""
+        low, high = self._slopes(self._oracle, people, figures)
+        self._low[who] = self._share * self._low[who] + low
+        self._high[who] = self._share * self._high[who] + high
+        one, other = np.sign(self._low[who]), np.sign(self._high[who])
+        return to_boundary(self._oracle, figures) * np.where(one == other, one, 0.0)
+
+
+def walk_from_start(
+    oracle: Oracle, start: Start, rng: np.random.Generator, slopes: SlopesOf, *, steps: int, patience: int
+) -> None:
+    """One attribute a step; a failure goes back to the start, and slopes are renewed after some successes."""
+    if len(start) == 0:
+        return
+    problem = oracle.problem
+    at_start = inverse(*slopes(oracle, start.people, oracle.again(start.people)))
+    current, weights = start.people.copy(), at_start.copy()
+    successes: npt.NDArray[np.int64] = np.zeros(len(start), dtype=np.int64)
+    for _ in range(steps):
+        hopped = problem.step(current, draw(weights, rng), rng.choice([-1.0, 1.0], len(start)))
+        hopped = problem.limit(hopped, start.anchors, rng, current=current)
+        found = oracle.ask(hopped, seeds=start.seeds, origin="local")
+        hit = apart(oracle, found)
+        current = np.where(hit[:, None], hopped, start.people)
+        weights[~hit] = at_start[~hit]
+        successes = np.where(hit, successes + 1, 0)
+        due = np.flatnonzero(successes >= patience)
+        weights[due] = inverse(*slopes(oracle, hopped[due], found.rows(due)))
+        successes[due] = 0
+
+
+def check_momentum(momentum: float, patience: int) -> None:
+    """Refuse options that make no sense."""
+    if not 0 <= momentum < 1 or patience < 1:
+        raise OptionError(f"0 <= momentum < 1 <= patience must hold, but got {momentum} and {patience}.")

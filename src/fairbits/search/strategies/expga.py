@@ -1,0 +1,139 @@
+"""`expga`: seeds for whom a protected attribute explains the score, then a genetic search.
+
+Fan, Wei, Jin, Yang, Liu, "Explanation-Guided Fairness Testing through Genetic Algorithm", ICSE 2022. A linear model is
+fitted to the scores around each drawn point; points where a protected attribute ranks high become the first
+generation. Fitness 2·|Δlabel| + 1, roulette, slice crossover, gene mutation. Where we differ from the public code:
+
+* the explanation is a weighted least squares on neighbours in which each attribute is kept or drawn anew, solved for
+  all points at once; the public code calls LIME point by point. Slopes are compared over the attributes' ranges;
+* the public code mixes protected values into the genes and so compares different people: genes here are the free
+  attributes only;
+* each round has a population of its own; the best half of the explained points start it, whatever their rank, so that
+  a round never has to give up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes
+from fairbits.errors import OptionError
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Problem
+from fairbits.search.strategies.walks import Flags, apart, drawn_people
+from fairbits.search.strategy import Strategy, population
+
+#: A little ridge keeps the least squares solvable when an attribute happens not to vary.
+RIDGE = 1e-3
+#: People in a generation, at most: twice as many are explained before the first one.
+LARGEST = 1024
+
+
+@dataclass(frozen=True)
+class ExpGA(Strategy):
+    """The paper's parameters under the paper's defaults."""
+
+    crowd: int | None = None  # people in a generation; None: by the number of twins
+    generations: int = 200
+    samples: int = 50  # neighbours that an explanation is fitted to
+    crossover: float = 0.9
+    mutation: float = 0.05
+
+    name: ClassVar[str] = "expga"
+
+    def __post_init__(self) -> None:
+        for option in ("crossover", "mutation"):
+            if not 0 <= getattr(self, option) <= 1:
+                raise OptionError(f"{option} is {getattr(self, option)}; it is a probability.")
+        if self.generations < 1 or self.samples < 2 or (self.crowd is not None and self.crowd < 2):
+            raise OptionError("generations must be 1 or more, samples and crowd 2 or more.")
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Explained seeds, bred for some generations."""
+        problem, count = oracle.problem, self.crowd or min(LARGEST, population(oracle.evaluator.m))
+        drawn = drawn_people(oracle, rng, 2 * count)
+        rank = protected_rank(oracle, drawn.people, self.samples, rng)
+        chosen = drawn.rows(np.argsort(rank, kind="stable")[:count])
+        people, anchors = chosen.people, chosen.anchors
+        hit = apart(oracle, oracle.ask(people, origin="global"))
+        for _ in range(self.generations):
+            parents = roulette(hit, rng)
+            anchors = anchors[parents]
+            genes = crossed(people[parents][:, problem.free], self.crossover, rng)
+            anew = rng.random(genes.shape) < self.mutation
+            children = people[parents]
+            children[:, problem.free] = np.where(anew, problem.uniform(rng, count), genes)
+            people = problem.limit(children, anchors, rng, current=people[parents])
+            hit = apart(oracle, oracle.ask(people, origin="local"))
+
+
+def roulette(hit: Flags, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """As many parents as there are people, ID cases (fitness 3) three times as often as others (fitness 1)."""
+    heights = np.cumsum(2.0 * hit + 1.0)
+    return np.searchsorted(heights, rng.random(len(hit)) * heights[-1], side="right")
+
+
+def crossed(genes: Codes, chance: float, rng: np.random.Generator) -> Codes:
+    """Neighbours exchange a slice of their genes with this chance."""
+    pairs, free = len(genes) // 2, genes.shape[1]
+    cuts = np.sort(rng.integers(0, free + 1, (pairs, 2)), axis=1)
+    place = np.arange(free)
+    inside = (place >= cuts[:, :1]) & (place < cuts[:, 1:]) & (rng.random((pairs, 1)) < chance)
+    one, other = genes[0 : 2 * pairs : 2], genes[1 : 2 * pairs : 2]
+    result = genes.copy()
+    result[0 : 2 * pairs : 2] = np.where(inside, other, one)
+    result[1 : 2 * pairs : 2] = np.where(inside, one, other)
+    return result
+
+
+def protected_rank(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """How many free attributes explain each person's score better than the best protected one does."""
+    problem = oracle.problem
+    moved, slopes = explain(oracle, people, samples, rng)
+    influence = np.abs(slopes) * moved
+    best = influence[:, list(problem.schema.protected_columns)].max(axis=1, keepdims=True)
+    return (influence[:, problem.free] > best).sum(axis=1)
+
+
+def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+    """The spread of every attribute among a person's neighbours, and its slope in a linear model of the score."""
+    problem, twins = oracle.problem, oracle.evaluator.twins
+    n, d = people.shape
+    own = rng.integers(0, twins.m, size=(n,))
+    gram, target = np.zeros((n, d, d)), np.zeros((n, d))
+    spread = np.zeros((n, d))
+    range_ = scale_of(problem, d)
+    block = max(1, 50_000 // samples)
+    for start in range(0, n, block):
+        rows = slice(start, min(start + block, n))
+        here, count = people[rows], len(people[rows])
+        home = here.copy()
+        home[:, twins.columns] = twins.values[own[rows]]
+        near = np.repeat(home[:, None, :], samples, axis=1)
+        fresh = rng.random((count, samples, d)) < 0.5
+        others = np.repeat(here[:, None, :], samples, axis=1)
+        others[:, :, problem.free] = problem.uniform(rng, count * samples).reshape(count, samples, -1)
+        others[:, :, twins.columns] = twins.values[rng.integers(0, twins.m, (count, samples))]
+        near = np.where(fresh, others, near)
+        flat = near.reshape(count * samples, d)
+        score = oracle.scores_at(flat, twins.index_of(flat)).reshape(count, samples).astype(np.float64)
+        apart_by = (near - home[:, None, :]) / range_
+        weight: Codes = np.exp(-np.mean(apart_by**2, axis=2, keepdims=True))
+        centred = apart_by - (weight * apart_by).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        lifted = score - (weight[:, :, 0] * score).sum(axis=1, keepdims=True) / weight.sum(axis=1)
+        gram[rows] = np.swapaxes(weight * centred, 1, 2) @ centred
+        target[rows] = np.einsum("nsd,ns->nd", weight * centred, lifted)
+        spread[rows] = centred.std(axis=1)
+    gram += RIDGE * samples * np.eye(d)
+    return spread, np.asarray(np.linalg.solve(gram, target[:, :, None])[:, :, 0], dtype=np.float64)
+
+
+def scale_of(problem: Problem, attributes: int) -> npt.NDArray[np.float64]:
+    """The range of every attribute, 1 where it has none."""
+    schema = problem.schema
+    found = np.array([schema.attributes[i].upper - schema.attributes[i].low for i in range(attributes)])
+    return np.where(found > 0, found, 1.0)

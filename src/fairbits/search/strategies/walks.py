@@ -1,0 +1,169 @@
+"""The two halves that most testers of individual discrimination share: towards the boundary, then around what is there.
+
+``approach`` moves real people until their twins get different decisions; ``walk`` then changes one attribute at a time.
+What differs between testers is which way to go, and that is handed in. A model that predicts a number decides nothing:
+there, twins count as treated apart when their scores do not all fall into one class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes
+from fairbits.engine import Evaluation
+from fairbits.search.oracle import Oracle
+from fairbits.search.problem import Indices
+
+Flags = npt.NDArray[np.bool_]
+
+#: Chance to keep a step that loses an ID case: Metropolis at temperature 1 with an objective of 0 or 1.
+FORGIVENESS = float(np.exp(-1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """People to walk from, the real rows that they belong to, and their seed numbers if they have any."""
+
+    people: Codes
+    anchors: Codes
+    seeds: Indices | None = None
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def rows(self, chosen: npt.NDArray[np.generic]) -> Start:
+        """Some of them."""
+        return Start(self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One step of all walkers: what was moved, who was reached, and who stays there."""
+
+    attribute: Indices
+    sign: Codes
+    people: Codes
+    figures: Evaluation
+    hit: Flags
+    kept: Flags
+
+
+class Guide(ABC):
+    """Says which free attribute of each walker moves next and which way, and hears what came of it."""
+
+    @abstractmethod
+    def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
+        """A free attribute and a sign for every walker."""
+
+    @abstractmethod
+    def learn(self, outcome: Outcome) -> None:
+        """After every step."""
+
+
+class Aimless(Guide):
+    """Any attribute, either way."""
+
+    def __init__(self, walkers: int, free: int):
+        self._walkers, self._free = walkers, free
+
+    def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
+        """Uniform."""
+        return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
+
+    def learn(self, outcome: Outcome) -> None:
+        """Nothing."""
+
+
+def apart(oracle: Oracle, figures: Evaluation) -> Flags:
+    """Whose twins do not all get the same decision."""
+    return figures.k > 1 if oracle.problem.schema.regression else figures.flips
+
+
+def walk(
+    oracle: Oracle,
+    start: Start,
+    guide: Guide,
+    rng: np.random.Generator,
+    *,
+    steps: int,
+    forgiveness: float = FORGIVENESS,
+) -> None:
+    """Every walker changes one attribute a step; a step that loses an ID case is kept with this chance."""
+    problem = oracle.problem
+    current, here = start.people.copy(), np.ones(len(start), dtype=np.bool_)
+    for _ in range(steps if len(start) else 0):
+        attribute, sign = guide.choose(rng)
+        hopped = problem.limit(problem.step(current, attribute, sign), start.anchors, rng, current=current)
+        found = oracle.ask(hopped, seeds=start.seeds, origin="local")
+        hit = apart(oracle, found)
+        kept = hit | ~here | (rng.random(len(hit)) < forgiveness)
+        current[kept], here[kept] = hopped[kept], hit[kept]
+        guide.learn(Outcome(attribute, sign, hopped, found, hit, kept))
+
+
+def approach(
+    oracle: Oracle,
+    rng: np.random.Generator,
+    *,
+    seeds: int,
+    moves: int,
+    direction: Callable[[Codes, Evaluation, Indices], Codes],
+) -> Start:
+    """Real people move together until their twins get different decisions, each at most ``moves`` times.
+
+    ``direction`` gets the people still on their way, their figures and their places among the seeds, and gives signs
+    on the free attributes; whoever gets none at all moves one attribute at random.
+    """
+    problem = oracle.problem
+    rows = problem.pick_rows(rng, seeds)
+    numbers, figures = oracle.open_seeds(rows)
+    anchors = problem.rows[rows]
+    people, moving = anchors.copy(), np.arange(len(rows))
+    arrived = np.zeros(len(rows), dtype=np.bool_)
+    for move in range(moves + 1):
+        hit = apart(oracle, figures)
+        arrived[moving[hit]] = True
+        moving, figures = moving[~hit], figures.rows(~hit)
+        if move == moves or len(moving) == 0:
+            break
+        signs = nudged(direction(people[moving], figures, moving), rng)
+        reached = stepped(oracle, people[moving], signs)
+        people[moving] = problem.limit(reached, anchors[moving], rng, current=people[moving])
+        figures = oracle.ask(people[moving], seeds=numbers[moving], origin="global")
+    return Start(people, anchors, numbers).rows(arrived)
+
+
+def nudged(direction: Codes, rng: np.random.Generator) -> Codes:
+    """Directions, with one random attribute for whoever would stand still."""
+    still = np.flatnonzero(~direction.any(axis=1))
+    direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
+    return direction
+
+
+def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
+    """Copies of the people, each free attribute one stride further along its sign, inside the domain."""
+    problem = oracle.problem
+    moved = people.copy()
+    moved[:, problem.free] = np.clip(people[:, problem.free] + signs * problem.stride, problem.low, problem.high)
+    return moved
+
+
+def to_boundary(oracle: Oracle, figures: Evaluation) -> Codes:
+    """+1 for people whose score must rise to change the decision, −1 for the others, (n, 1)."""
+    if oracle.problem.schema.regression:
+        return np.ones((len(figures.k), 1))
+    return np.where(figures.favourable[:, None] > 0, -1.0, 1.0)
+
+
+def drawn_people(oracle: Oracle, rng: np.random.Generator, count: int) -> Start:
+    """People drawn uniformly from the domain (within the limit of changes, where there is one)."""
+    problem = oracle.problem
+    anchors = problem.rows[rng.integers(0, len(problem.rows), count)]
+    people = anchors.copy()
+    people[:, problem.free] = problem.uniform(rng, count)
+    return Start(problem.limit(people, anchors, rng), anchors)

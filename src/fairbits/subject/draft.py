@@ -1,0 +1,462 @@
+"""A first ``subject.toml`` for somebody's own model: what a table tells, with comments for what it cannot tell."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import tomlkit
+
+from fairbits.domain import (
+    Encoding,
+    GrantOptions,
+    Group,
+    Schema,
+    arrow_of,
+    coarsened,
+    harmless,
+    numbers,
+    one_hot_groups,
+    plain,
+    table_from_arrow,
+    with_nulls,
+)
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.models import ModelOptions, order_note, read_model, speaks_of
+from fairbits.subject.checks import against_labels, quality_of
+from fairbits.subject.document import subject_of_toml
+from fairbits.subject.infer import infer_schema
+from fairbits.subject.quality import Quality
+from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.toml import document_of_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Made = TypeVar("_Made")
+_RULES = (
+    "Rules that every person must keep, over names and labels. For example:",
+    'rules = [\'age < 18 -> marital_status != "Married"\', "years_employed <= age - 16"]',
+)
+#: Keys of [model] that help where a model does not fit at once.
+_MODEL_HINTS = (
+    'score_of = "approved"                  the class that a single output speaks of',
+    'output = "logit"                       what comes out: probability, logit or value',
+    'input_format = "array"                 what goes in: frame, array or codes',
+    'columns = ["age", "income"]            the columns that it sees, in its order',
+    'factory = "package.module:function"    what builds the module that a file of weights belongs to',
+)
+#: Combinations of protected values, unless somebody says otherwise.
+MAX_TWINS = 1000
+#: Reasons that are mended there speak of it.
+_TABLE = "under [table]"
+_ATTRIBUTES = (
+    "One section for each attribute, in the order of the table's columns. Besides what is here:",
+    "  values = [3, 6, 7]          only these values exist",
+    "  immutable = true            not protected, but a search may not change it either",
+    '  protected = "observed"      protected, in the table, and no input of the model',
+    '  ranges = {"young" = 21}     the values that twins of a protected number take',
+    '  missing = "model"           people may lack it, and the model fills its own gaps',
+    '  missing = "value"           the same, and twins of a protected attribute may lack it too',
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is known about a subject before its file is written.
+
+    ``options`` are what was said about the model. ``said_by_labels`` is the AUC that made init choose which output
+    speaks of which class. ``trouble`` is why the model does not fit, if it does not.
+    """
+
+    schema: Schema
+    table: Path
+    model: str | None = None
+    delimiter: str = ","
+    options: ModelOptions = field(default_factory=ModelOptions)
+    said_by_labels: float | None = None
+    trouble: str | None = None
+    wider: Schema | None = None  # with dates, identifiers and empty columns, for a model that takes them
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What came of a draft: the subject that its file describes, or why there is none yet."""
+
+    draft: Draft
+    subject: Subject | None = None
+    notes: tuple[str, ...] = ()  # what was guessed about the model
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the model does not fit; None where it does, or none was named."""
+        return self.draft.trouble
+
+    @property
+    def schema(self) -> Schema:
+        """The people, and the classes in the order that was settled."""
+        return self.draft.schema if self.subject is None else self.subject.schema
+
+
+def draft_schema(
+    data: pa.Table,
+    *,
+    target: str,
+    protected: Iterable[str],
+    favourable: str | None,
+    groups: Iterable[Group],
+    ignored: Iterable[str],
+    most_twins: int,
+    everything: bool = False,
+) -> Schema:
+    """The schema of a table, with ranges for protected numbers of many values."""
+    schema = infer_schema(
+        data,
+        target=target,
+        protected=protected,
+        favourable=favourable,
+        groups=groups,
+        ignored=ignored,
+        everything=everything,
+    )
+    wide = {
+        a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
+        for a in schema.attributes
+        if a.protected and not a.labels
+    }
+    return coarsened(schema, wide, most=most_twins)
+
+
+def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
+    """The schema with the columns that were left out, for a model that takes them; None where there are none."""
+    if not schema.notes:
+        return None
+    try:
+        return draft_schema(data, **asked, everything=True)
+    except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
+        return None
+
+
+def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
+    """The schema without what the model never sees, protected attributes excepted; None where it sees everything."""
+    unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
+    kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
+    named = {name for rule in schema.rules for name in (schema.names[i] for i in rule.columns)}
+    if not unseen or not kept or named & {attribute.name for attribute in unseen}:
+        return None
+    names = ", ".join(attribute.name for attribute in unseen)
+    return replace(
+        schema, attributes=kept, notes=(*schema.notes, f"left out of the schema: {names} (the model never sees it).")
+    )
+
+
+def subject_of_table(
+    model: Any,
+    table: Any,
+    *,
+    target: str,
+    protected: Iterable[str],
+    favourable: object = None,
+    ignored: Iterable[str] = (),
+    max_twins: int = MAX_TWINS,
+    name: str = "subject",
+    options: ModelOptions | None = None,
+) -> Subject:
+    """A subject from a model and a table alone: the schema is inferred, and fitted to what the model takes.
+
+    Parameters
+    ----------
+    model
+        Anything that :class:`~fairbits.Audit` takes.
+    table
+        A file, or an Arrow, pandas or polars table.
+    target, protected, favourable
+        The column that the model predicts, the protected attributes, and the value whose probability is the score.
+    ignored
+        Columns to leave out.
+    max_twins
+        Combinations of protected values at most; protected numbers of many values get ranges.
+    name
+        What to call it.
+    options
+        How the model is read.
+
+    Returns
+    -------
+    Subject
+        With notes about everything that was left out or guessed.
+    """
+    options = options or ModelOptions()
+    file = table if isinstance(table, str | Path) else None
+    data = arrow_of(table, max_rows=options.max_rows)
+    chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": chosen,
+        "favourable": favourable,
+        "groups": one_hot_groups(data, leave_out=(target, *ignored)),
+        "ignored": tuple(ignored),
+        "most_twins": max_twins,
+    }
+    schema = draft_schema(data, **asked)
+
+    def made(one: Schema) -> Subject:
+        loaded = read_model(model, one, options)
+        people = table_from_arrow(data, one, file=file)
+        subject = make_subject(name, loaded, one, people, options=options, original=model)
+        subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
+        return subject
+
+    subject = _widened(made, schema, lambda: wider_schema(data, schema, **asked))
+    narrower = without_unseen(subject.schema, subject.encoding)
+    if narrower is None:
+        return subject
+    try:
+        return made(replace(narrower, order_guessed=schema.order_guessed))
+    except FairbitsError:  # it wants the column, though it makes nothing of it
+        return subject
+
+
+def _widened(made: Callable[[Schema], _Made], schema: Schema, wider: Callable[[], Schema | None]) -> _Made:
+    """What comes of a schema, or of the one with all columns where the model takes only that."""
+    try:
+        return made(schema)
+    except FairbitsError as error:
+        other = wider()
+        if other is None:
+            raise
+        try:
+            return made(other)
+        except FairbitsError as second:
+            raise (second if "does not describe" in str(error) else error) from None
+
+
+def write_draft(
+    draft: Draft, out: Path, *, force: bool = False, as_is: bool = False, **grants: Unpack[GrantOptions]
+) -> Drafted:
+    """Write the file, with the reason as a comment at the place to edit where the model does not fit.
+
+    Where there are labels and nobody has said which output speaks of which class, the reading that agrees with them
+    is taken, and written down.
+
+    Parameters
+    ----------
+    draft
+        What is known.
+    out
+        The file to write.
+    force
+        Replace a file that is there.
+    as_is
+        Take the model as it is, though it decides against the labels.
+    **grants
+        What the model's file may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Drafted
+        The subject, or what is wrong with its model.
+
+    Raises
+    ------
+    OptionError
+        If the file is there already, or cannot be written.
+    """
+    if out.exists() and not force:
+        raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+    trial = out.with_name(f".{out.stem}.{os.getpid()}.toml")
+
+    def loaded(one: Draft) -> Subject:
+        trial.write_text(draft_text(one, out), encoding="utf-8")
+        subject = subject_of_toml(trial, grants)
+        return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
+
+    try:
+        found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
+        trial.write_text(draft_text(found.draft, out), encoding="utf-8")
+        trial.replace(out)
+    except OSError as error:
+        raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None
+    finally:
+        trial.unlink(missing_ok=True)
+    return found
+
+
+def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
+    """The draft that loads and agrees with the labels; else as it is, with the trouble."""
+
+    def made(schema: Schema) -> tuple[Draft, Subject]:
+        one = replace(draft, schema=schema)
+        return one, loaded(one)
+
+    try:
+        draft, subject = _widened(made, draft.schema, lambda: draft.wider)
+    except FairbitsError as error:
+        return Drafted(replace(draft, trouble=str(error)))
+    draft, subject = _watched(draft, subject, loaded)
+    narrower = without_unseen(draft.schema, subject.encoding)
+    if narrower is not None:
+        try:
+            draft, subject = made(narrower)
+        except FairbitsError:  # it wants the column, though it makes nothing of it
+            narrower = None
+    chosen = draft
+    against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
+    if against is not None and not as_is:
+        other = _other_way_round(draft, subject)
+        turned = None if other is None else loaded(other)
+        if other is None or turned is None or _quality(turned).reversed:
+            return Drafted(replace(draft, trouble=against))
+        chosen, subject = other, turned
+    notes = (*draft.schema.notes, *_order_notes(draft, subject))
+    single = speaks_of(subject.model, subject.schema)
+    if single is not None and not subject.named:
+        chosen = replace(chosen, options=replace(chosen.options, score_of=single))
+    settled = replace(chosen.schema, classes=subject.schema.classes, order_guessed=False)
+    said = None if draft.options.score_of is not None else _said_by_labels(subject)
+    chosen = replace(chosen, schema=settled, said_by_labels=said)
+    return Drafted(chosen, subject.checked(as_is=as_is), notes)
+
+
+def _watched(draft: Draft, subject: Subject, loaded: Callable[[Draft], Subject]) -> tuple[Draft, Subject]:
+    """Protected attributes that the model does not take are observed: nobody has twins in them."""
+    unseen = {subject.schema.names[i] for i in subject.encoding.unseen}
+    watched = [one for one in draft.schema.attributes if one.protected and one.name in unseen]
+    if not watched:
+        return draft, subject
+    left = tuple(one for one in draft.schema.attributes if one not in watched)
+    other = replace(draft, schema=replace(draft.schema, attributes=left, observed=(*draft.schema.observed, *watched)))
+    try:
+        return other, loaded(other)
+    except FairbitsError:  # it fits as it was: leave it so
+        return draft, subject
+
+
+def _said_by_labels(subject: Subject) -> float | None:
+    """The AUC, where its whole interval says that the model is the right way round."""
+    found = _quality(subject)
+    return found.auc if found.auc_low is not None and found.auc_low > 0.5 else None
+
+
+def _order_notes(draft: Draft, subject: Subject) -> tuple[str, ...]:
+    """How it was settled which output speaks of which class, where neither the user nor the model says it."""
+    schema, area = subject.schema, _said_by_labels(subject)
+    if draft.options.score_of is not None or subject.named or len(schema.classes) < 2:
+        return ()
+    single = speaks_of(subject.model, schema)
+    if area is None:
+        return order_note(replace(schema, order_guessed=True), None, ModelOptions(), single=single is not None)
+    what = "its outputs" if single is None else "its one output"
+    read = f"in the order {', '.join(schema.classes)}" if single is None else f"as speaking of {single!r}"
+    return (
+        f"the model does not say which class {what} belong{'' if single is None else 's'} to; read {read}, because so "
+        f"its scores agree with the labels (AUC {area:.2f}).",
+    )
+
+
+def _other_way_round(draft: Draft, subject: Subject) -> Draft | None:
+    """The draft with its two classes the other way round; None where the user or the model has said which is which."""
+    classes = subject.schema.classes
+    if draft.options.score_of is not None or subject.named or len(classes) != 2:
+        return None
+    single = speaks_of(subject.model, subject.schema)
+    if single is not None:
+        other = next(name for name in classes if name != single)
+        return replace(draft, options=replace(draft.options, score_of=other))
+    return replace(draft, schema=replace(draft.schema, classes=classes[::-1], order_guessed=False))
+
+
+def _quality(subject: Subject) -> Quality:
+    assert subject.quality is not None  # noqa: S101 - every trial has it
+    return subject.quality
+
+
+def draft_text(draft: Draft, out: Path) -> str:
+    """The commented file, as it will stand at ``out``."""
+    folder = out.parent
+    document = tomlkit.document()
+    document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))
+    document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
+    document.add("name", draft.table.stem)
+    document.add(tomlkit.nl())
+    for line in _RULES:
+        document.add(tomlkit.comment(line))
+    document.add(tomlkit.nl())
+    document.add("model", _model(draft, folder))
+    described = document_of_schema(draft.schema)
+    document.add("table", _table(described["table"], draft, folder))
+    limits = tomlkit.table()
+    limits.add("twins", draft.schema.most_twins)
+    limits["twins"].comment("combinations of protected values; raise it if you have the time")
+    document.add("limits", limits)
+    text = tomlkit.dumps(document)
+    attributes = tomlkit.document()
+    attributes.add("attributes", described["attributes"])
+    notes = (harmless(note[:1].upper() + note[1:]) for note in draft.schema.notes)
+    left_out = [line for note in notes for line in textwrap.wrap(note, 110)]
+    comments = "".join(f"# {line}\n" for line in (*_ATTRIBUTES, *left_out))
+    return f"{text.rstrip()}\n\n{comments}\n{tomlkit.dumps(attributes)}"
+
+
+def _model(draft: Draft, folder: Path) -> Any:
+    section = tomlkit.table()
+    at_table = draft.trouble is not None and _TABLE in draft.trouble
+    if draft.trouble is not None and not at_table:
+        _explain(section, "The model does not fit yet:", draft.trouble)
+    if draft.model is None:
+        section.add(tomlkit.comment('path = "model.npz"   where your model is, seen from this file'))
+    else:
+        section.add("path", _seen_from(draft.model, folder))
+    for key, value in draft.options.section().items():
+        section.add(key, value)
+    if "score_of" in section:
+        section["score_of"].comment(_why(draft))
+    if any(attribute.columns for attribute in draft.schema.attributes):
+        section.add("encoding", "columns")
+        section["encoding"].comment("the model takes the table's columns as they are, in their order")
+    if draft.trouble is not None or draft.model is None:
+        for line in _MODEL_HINTS:
+            if line.partition(" ")[0] not in section:
+                section.add(tomlkit.comment(line))
+    return section
+
+
+def _why(draft: Draft) -> str:
+    """How it is known which class the output speaks of."""
+    what = "the class that the model's one output speaks of"
+    if draft.said_by_labels is None:
+        return what
+    return f"{what}; so its scores agree with the labels (AUC {draft.said_by_labels:.2f})"
+
+
+def _explain(section: Any, title: str, reason: str) -> None:
+    """A reason as a comment of several lines, where it can be mended."""
+    for line in (title, *textwrap.wrap(harmless(reason), 100)):
+        section.add(tomlkit.comment(line))
+
+
+def _table(section: Any, draft: Draft, folder: Path) -> Any:
+    result = tomlkit.table()
+    if draft.trouble is not None and _TABLE in draft.trouble:
+        _explain(result, "The model does not agree with this table yet:", draft.trouble)
+    result.add("path", _seen_from(str(draft.table), folder))
+    if draft.delimiter != ",":
+        result.add("delimiter", draft.delimiter)
+    for key, value in section.items():
+        result.add(key, value)
+    if draft.schema.classes:
+        result["favourable"].comment("the class whose probability is the score")
+    if len(draft.schema.classes) == 2 and "threshold" not in result:
+        result.add(tomlkit.comment("threshold = 0.5   a decision is favourable from this probability on"))
+    return result
+
+
+def _seen_from(path: str, folder: Path) -> str:
+    """A path as the file will read it; references to code and addresses stay as they are."""
+    if not Path(path).exists():
+        return path
+    return Path(os.path.relpath(path, folder.resolve())).as_posix()

@@ -1,0 +1,93 @@
+"""A subject as files that anybody can look into: the table, the model, and the subject.toml between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tomlkit
+
+from fairbits.domain import Attribute, Codes, Encoding
+from fairbits.errors import OptionError
+from fairbits.models import CanSave, require
+from fairbits.subject.subject import Subject
+from fairbits.subject.toml import document_of_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE, MODEL, SUBJECT = "table.csv", "model.npz", "subject.toml"
+
+
+def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force: bool = False) -> list[Path]:
+    """Write the three files; gives their paths."""
+    require(subject.model, CanSave, "exporting a subject")
+    word = encoding_word(subject)
+    if word is None:
+        raise OptionError("the model has encoders of its own, which model.npz cannot hold; pass on its own file.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not force:
+        raise OptionError(f"{str(folder)!r} exists and is not an empty folder; choose another --out or add --force.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_table(subject, folder / TABLE, codes=codes)
+        model = {"path": MODEL, "encoding": word, **subject.options.section()}
+        document = document_of_subject(subject, model, {"path": TABLE})
+        (folder / SUBJECT).write_text(tomlkit.dumps(document), encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot write to {str(folder)!r}: {error.strerror or error}.") from None
+    subject.model.save(folder / MODEL)  # type: ignore[attr-defined]  # required above
+    return [folder / name for name in (TABLE, MODEL, SUBJECT)]
+
+
+def _write_table(subject: Subject, path: Path, *, codes: bool) -> None:
+    from pyarrow import csv
+
+    csv.write_csv(table_of_subject(subject, codes=codes), path)
+
+
+def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mapping[str, Any]) -> tomlkit.TOMLDocument:
+    """A subject file: its schema, and what stands under [model] and [table] about the two files."""
+    document = tomlkit.document()
+    document.add("name", subject.name)
+    document.add("model", dict(model))
+    for key, section in document_of_schema(subject.schema).items():
+        document.add(key, section)
+    for key, value in table.items():
+        document["table"].add(key, value)
+    return document
+
+
+def encoding_word(subject: Subject) -> str | None:
+    """What a subject file calls the subject's encoding; None where the model brings its own."""
+    columns = subject.options.columns
+    for word, make in (("codes", Encoding.identity), ("one-hot", Encoding.one_hot)):
+        if subject.encoding.same_as(make(subject.schema, columns=columns)):
+            return word
+    return "columns" if subject.encoding.same_as(Encoding.of_columns(subject.schema)) else None
+
+
+def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
+    """The table as people have it, or with ``codes`` as the engine has it."""
+    import pyarrow as pa
+
+    columns: dict[str, object] = {}
+    for i, attribute in enumerate(subject.schema.attributes):
+        own = subject.table.codes[:, i]
+        for label, name in enumerate(attribute.columns):
+            columns[name] = (own == label).astype(np.int64)
+        if not attribute.columns:
+            columns[attribute.name] = _column(attribute, own, codes_only=codes)
+    if subject.schema.target is not None and subject.table.labels is not None:
+        classes = np.array(subject.schema.classes, dtype=object)
+        columns[subject.schema.target] = (
+            classes[subject.table.labels.astype(np.int64)] if len(classes) else subject.table.labels
+        )
+    return pa.table(columns)
+
+
+def _column(attribute: Attribute, codes: Codes, *, codes_only: bool = False) -> object:
+    if attribute.kind == "category" and not codes_only:
+        return np.array(attribute.labels, dtype=object)[codes.astype(np.int64)]
+    return codes.astype(np.int64) if attribute.discrete else codes

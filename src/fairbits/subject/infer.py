@@ -1,0 +1,214 @@
+"""A first schema from nothing but a table: kinds, domains, labels, and columns that say nothing about a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import (
+    MISSING,
+    Attribute,
+    Group,
+    Holds,
+    Schema,
+    arrow_of,
+    check_names,
+    numbers,
+    plain,
+    text_of,
+    with_nulls,
+)
+from fairbits.errors import SchemaError, TableError, choose_from
+
+#: A target with at most this many different whole numbers is a class; with more it is a regression.
+MOST_CLASSES = 20
+#: A dictionary of numbers (a pandas category of them) with at most this many is a category.
+MOST_NUMBERS = 1000
+#: In a shorter table, values that all differ say nothing yet.
+FEWEST_ROWS = 20
+#: Text of which so many of the rows have a value of their own names people, and is nothing that they share.
+DISTINCT = 0.9
+
+_IDENTIFIER = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|index|key|nr|no|num|number|rowid|ssn|account|acct|ref|reference|serial|record|case)$"
+    r"|^(unnamed: \d+|__index_level_\d+__)?$",
+    re.IGNORECASE,
+)
+_INNER_ID = re.compile(r"[a-z]I[Dd]$")  # customerId
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
+
+
+def infer_schema(
+    table: Any,
+    *,
+    target: str | None = None,
+    protected: str | Iterable[str] = (),
+    favourable: object = None,
+    groups: Iterable[Group] = (),
+    ignored: Iterable[str] = (),
+    everything: bool = False,
+) -> Schema:
+    """The narrowest schema that holds every row of a table.
+
+    Dates, identifiers and empty columns are left out, and ``schema.notes`` says so; protected ones never are. Numbers
+    that are missing are left to the model (``missing = "model"``).
+
+    Parameters
+    ----------
+    table
+        A file, or an Arrow, pandas or polars table.
+    target
+        The column that the model predicts.
+    protected
+        The protected attributes.
+    favourable
+        The value of the target whose probability is the score; by default the last class.
+    groups
+        Columns that are one category together.
+    ignored
+        Columns to leave out.
+    everything
+        Keep dates, identifiers and empty columns, for a model that takes them.
+
+    Returns
+    -------
+    Schema
+        One attribute for each column that is left.
+
+    Raises
+    ------
+    TableError
+        If a column that was named is not in the table, or the table cannot be read.
+    """
+    data = arrow_of(table)
+    check_names(data.column_names)
+    if target is not None and target not in data.column_names:
+        raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
+    chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    by_first = {group.own_columns[0]: group for group in groups}
+    inside = {column: group for group in by_first.values() for column in group.own_columns}
+    left_out = {target, *ignored}
+    columns = [name for name in data.column_names if name not in left_out and inside.get(name) is by_first.get(name)]
+    names = [by_first[name].name if name in by_first else name for name in columns]
+    for name in chosen:
+        if name == target:
+            raise SchemaError(
+                f"target {target!r} cannot be protected as well; leave it out of the protected attributes."
+            )
+        if name not in names:
+            raise TableError(f"protected attribute {name!r} is not in the table; {choose_from(name, names)}")
+    idle = {} if everything else {n: no_attribute(n, data[n]) for n in columns if n not in (*chosen, *by_first)}
+    reasons = {name: why for name, why in idle.items() if why}
+    attributes = tuple(
+        by_first[name].attribute(protected=by_first[name].name in chosen)
+        if name in by_first
+        else infer_attribute(name, data[name], protected=name in chosen)
+        for name in columns
+        if name not in reasons
+    )
+    if not attributes:
+        why = _reasons_text(reasons) or "it has none but the target"
+        raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
+    classes = infer_classes(data[target]) if target else ()
+    notes = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
+    return Schema(attributes, target, classes, _text(favourable), order_guessed=True, notes=notes)
+
+
+def _reasons_text(reasons: dict[str, str]) -> str:
+    return ", ".join(f"{name.strip() or 'a column without a name'} ({why})" for name, why in reasons.items())
+
+
+def _text(value: object) -> str | None:
+    """A class as text."""
+    return None if value is None else text_of(value)
+
+
+def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column
+    """Why a column says nothing about what a person is like; "" where it may."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_temporal(kind):
+        return "dates" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else "times"
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return f"{str(kind)[:40]}, neither text nor numbers"
+    values = with_nulls(plain(column))
+    if values.null_count == len(values):
+        return "empty"
+    present = values.drop_null()
+    different = pc.count_distinct(present).as_py()
+    if pa.types.is_string(values.type):
+        if _are_dates(present):
+            return "dates"
+        own = len(present) >= FEWEST_ROWS and different > DISTINCT * len(present)
+        return "identifiers: nearly every row has a value of its own" if own else ""
+    if pa.types.is_floating(values.type):
+        return ""
+    named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
+    own = named and different == len(values) >= FEWEST_ROWS
+    return "identifiers: every row has its own number" if own else ""
+
+
+def _are_dates(texts: Any) -> bool:
+    """Whether all texts are written like dates; a first look at a few saves the rest."""
+    few = [text.strip() for text in texts[:50].to_pylist()]
+    if not all(_DATE.fullmatch(text) for text in few):
+        return False
+    return all(_DATE.fullmatch(text.strip()) for text in texts.unique().to_pylist())
+
+
+def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attribute:
+    """Text, truth values and pandas categories are categories, whole numbers are integers, other numbers are real."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    listed = pa.types.is_dictionary(column.type)
+    column = with_nulls(plain(column))
+    missing = column.null_count > 0
+    if len(column) == column.null_count:
+        if pa.types.is_string(column.type):
+            return Attribute(name=name, kind="category", labels=(MISSING,), protected=protected)
+        return Attribute(name=name, kind="integer", high=0, missing="model", protected=protected)
+    values = None if pa.types.is_string(column.type) else numbers(column.drop_null(), name)
+    if values is not None and listed and len(np.unique(values)) <= MOST_NUMBERS:
+        found = [text_of(float(value)) for value in np.unique(values)]
+        labels = (*found, MISSING) if missing else tuple(found)
+        return Attribute(name=name, kind="category", labels=labels, protected=protected)
+    if values is None:
+        found = sorted({text.strip() for text in column.drop_null().to_pylist()})
+        labels = (*found, MISSING) if missing else tuple(found)
+        holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
+        if holds is None and not pa.types.is_boolean(kind) and _look_otherwise(found):
+            holds = "text"
+        return Attribute(name=name, kind="category", labels=labels, protected=protected, holds=holds)
+    low, high = float(values.min()), float(values.max())
+    whole = bool((values == np.rint(values)).all())
+    return Attribute(
+        name=name,
+        kind="integer" if whole else "real",
+        low=low,
+        high=high,
+        protected=protected,
+        missing="model" if missing else None,
+    )
+
+
+def _look_otherwise(texts: list[str]) -> bool:
+    """Whether texts would be taken for numbers or truth values: "1", "2"; "true", "false"."""
+    from fairbits.domain import values_of
+
+    return values_of(Attribute(name="x", kind="category", labels=tuple(texts))).dtype != object
+
+
+def infer_classes(column: Any) -> tuple[str, ...]:
+    """The classes of a target in sorted order, as a classifier would number them; none for a regression."""
+    values = [value for value in with_nulls(plain(column)).unique().to_pylist() if value is not None]
+    continuous = any(isinstance(v, float) and not v.is_integer() for v in values)
+    numeric = all(isinstance(v, int | float) for v in values)
+    if continuous or (numeric and len(values) > MOST_CLASSES):
+        return ()
+    return tuple(text_of(value) for value in sorted(values))
