@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
@@ -13,7 +14,7 @@ from fairbits.subject import Subject
 if TYPE_CHECKING:
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
-    from fairbits.repair import RepairResult
+    from fairbits.repair import Proposer, RepairResult
     from fairbits.search import Budget
 
 #: How long a fresh search attacks a network before and after its repair.
@@ -82,6 +83,7 @@ class AuditRun(Run):
         guarantee: int | None = None,
         choose: str | None = None,
         retrain: bool = True,
+        proposals: Sequence[str | Proposer] = (),
         attack_budget: Budget | str | None = ATTACK,
         seed: int = 0,
         threads: int | None = None,
@@ -93,7 +95,9 @@ class AuditRun(Run):
         Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved,
         the lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than
         ``guarantee`` classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search
-        of ``attack_budget`` attacks the model before and after; None leaves that out.
+        of ``attack_budget`` attacks the model before and after; None leaves that out. ``proposals`` are tried beside
+        the standard repairs: names such as "reweigh" ("mitigators" for all), or objects of your own with a ``name`` and
+        a ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.attack import repair
@@ -106,6 +110,7 @@ class AuditRun(Run):
             guarantee=guarantee,
             choose=choose,
             retrain=retrain,
+            proposals=proposals,
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,
