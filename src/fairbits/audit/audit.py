@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairbits.debug import DebugResult
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
-    from fairbits.repair import RepairResult
+    from fairbits.repair import Alternatives, RepairResult
     from fairbits.search import Budget
     from fairbits.store import Run
 
@@ -272,6 +272,24 @@ class Audit:
     def debug(self, run: Run, **options: Any) -> DebugResult:
         """Where the bits of a run's cases come from. ``options`` are those of :meth:`AuditRun.debug`."""
         return self.open(run.folder).debug(**options)
+
+    def alternatives(self, **options: Any) -> Alternatives:
+        """Every less discriminatory alternative that is known here, judged on the same held-out rows, with its log.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`fairbits.audit.alternatives_to`: ``run``, ``proposals``, ``trials``, ``quick``, ``out``,
+            ``seed``, …
+
+        Returns
+        -------
+        Alternatives
+            ``front`` are the candidates that no other beats.
+        """
+        from fairbits.audit.alternatives import alternatives_to
+
+        return alternatives_to(self.subject, **options)
 
     def repair(self, run: Run, **options: Any) -> RepairResult:
         """Repair the network by what a run found. ``options`` are those of :meth:`AuditRun.repair`."""

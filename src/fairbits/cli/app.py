@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.commands.alternatives import alternatives
 from fairbits.cli.commands.audit import audit
 from fairbits.cli.commands.cases import cases
 from fairbits.cli.commands.certify import certify
@@ -25,6 +26,7 @@ from fairbits.cli.commands.proxies import proxies
 from fairbits.cli.commands.repair import repair
 from fairbits.cli.commands.report import report
 from fairbits.cli.commands.search import search
+from fairbits.cli.commands.tune import tune
 from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import INTERRUPTED
@@ -39,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(audit, init, measure, search, cases, debug, repair, certify, proxies),
+    *(audit, init, measure, search, cases, debug, repair, alternatives, tune, certify, proxies),
     *(report, explore, compare, paper, fleet),
 ):
     app.command()(command)

@@ -1,3 +1,7 @@
+from .alternatives import Alternatives as Alternatives
+from .alternatives import Candidate as Candidate
+from .alternatives import find_alternatives as find_alternatives
+from .candidate_files import write_candidates as write_candidates
 from .files import document as document
 from .groups import group_figures as group_figures
 from .proposals.blind import blinded as blinded

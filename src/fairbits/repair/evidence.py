@@ -69,10 +69,19 @@ class Halves:
         return replace(self, plan=plan, held_out=held_out, evidence=evidence)
 
 
-def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
-    """Split the cases of a run and the rows of its subject."""
+def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_cases: bool = False) -> Halves:
+    """Split the cases of a run and the rows of its subject.
+
+    With ``rows_for_cases`` a run without cases is no error: the rows stand for them.
+    """
     plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
-    pool, judged = _cases(run, rng)
+    try:
+        pool, judged = _cases(run, rng)
+    except OptionError:
+        if not rows_for_cases:
+            raise
+        pool, judged = plan_rows[0][rng.permutation(len(plan_rows[0]))], judge_rows[0]
+        notes += ["the search found nobody whose twins are told apart, so figures on cases are about rows."]
     plan = Half(pool[:PLAN_CASES], *plan_rows)
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)

@@ -21,11 +21,15 @@ MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 4_000, 1_000
 
 @dataclass(frozen=True, slots=True)
 class IndirectBits:
-    """Bits about one protected attribute; ``low`` is the 95 % lower bound, ``placebo`` what chance alone gives."""
+    """Bits about one protected attribute; ``low`` is the 95 % lower bound, ``placebo`` what chance alone gives.
+
+    ``high`` is as far above the estimate as ``low`` is below it before it is cut at 0; all the bits there are at most.
+    """
 
     attribute: str
     bits: float
     low: float
+    high: float
     placebo: float
 
 
@@ -66,5 +70,8 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, rows: Codes) -> tuple[In
         if (groups.counts > 0).sum() < 2:
             continue
         bits = score_bits(groups, average, generator(0, "repair", "indirect", groups.name))
-        found.append(IndirectBits(groups.name, bits.bits, bits.low, bits.placebo))
+        # Where the lower end is cut at 0, chance alone (the largest shuffle) says how far the figure may move.
+        reach = max(bits.bits - bits.low, bits.placebo_high)
+        high = min(bits.entropy, bits.bits + reach)
+        found.append(IndirectBits(groups.name, bits.bits, bits.low, high, bits.placebo))
     return tuple(found)

@@ -124,14 +124,21 @@ def fitted_thresholds(
     rate = float(schema.rule.favours(scores[counted]).mean()) if counted.any() else 0.0
     shifts = np.zeros(len(coding.labels))
     for group in range(len(shifts)):
-        own = np.sort(scores[counted & (groups == group)])
+        own = scores[counted & (groups == group)]
         if len(own) == 0 or not 0 < rate < 1:
             continue
-        place = int(np.clip(round((1 - rate) * len(own)), 0, len(own)))  # so many of the group stay below
-        below, above = own[max(place - 1, 0)], own[min(place, len(own) - 1)]
-        level = 0.5 * (below + above)
-        shifts[group] = np.log(cut / (1 - cut)) - np.log(level / (1 - level))
+        shifts[group] = np.log(cut / (1 - cut)) - _log_odds_at(own, rate)
     return GroupThresholds(evaluator, coding, shifts)
+
+
+def _log_odds_at(scores: Doubles, rate: float) -> float:
+    """The log-odds halfway between two scores at which the share of scores above comes nearest to ``rate``."""
+    values, counts = np.unique(scores, return_counts=True)
+    above = 1 - np.concatenate([[0.0], np.cumsum(counts) / len(scores)])  # with the cut before each value, and at last
+    place = int(np.argmin(np.abs(above - rate)))
+    odds = np.log(values / (1 - values))
+    ends = np.concatenate([[odds[0] - 1.0], odds, [odds[-1] + 1.0]])
+    return float(0.5 * (ends[place] + ends[place + 1]))
 
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:
