@@ -19,6 +19,7 @@ from fairbits.repair.evidence import Halves, split
 from fairbits.repair.export import Export, export, remove_old
 from fairbits.repair.files import write
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watch
@@ -292,10 +293,11 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
+    warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING
     found = (
         []
         if chosen.shrink == 0 and chosen.k_max_proved is None
-        else [f"{WARNING} See the group figures." if decides else WARNING]
+        else [f"{warning} See the group figures." if decides else warning]
     )
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:

@@ -28,6 +28,7 @@ _ROWS = (
     ("mean k, rows", "k_mean_rows", "number"),
     ("largest k, rows", "k_max_rows", "whole"),
     ("ID rate, rows", "id_rate_rows", "rate"),
+    ("indirect bits", "indirect_bits", "bits"),
 )
 #: Names of small groups that a line shows.
 _NAMED = 3
@@ -197,4 +198,10 @@ def _points(change: float) -> str:
 
 
 def _shown(value: float, kind: str) -> str:
-    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}", "count": f"{value:,.0f}"}[kind]
+    return {
+        "rate": f"{value:.1%}",
+        "number": f"{value:.2f}",
+        "bits": f"{value:.3f}",
+        "whole": f"{value:g}",
+        "count": f"{value:,.0f}",
+    }[kind]

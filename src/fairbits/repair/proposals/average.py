@@ -16,6 +16,10 @@ from fairbits.repair.proposals.proposer import Planner, Proposal
 GUARANTEES = (1, 2, 4, 8)
 #: What every guard leaves alone.
 DIRECT_ONLY = "ends direct use only"
+GUARD_WARNING = (
+    "The guard ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay, and "
+    "indirect bits with them."
+)
 
 
 @dataclass(frozen=True, slots=True)
