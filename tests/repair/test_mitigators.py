@@ -74,7 +74,7 @@ def test_more_of_the_penalty_removes_more_prejudice(planner: Planner) -> None:
 
 
 def test_exponentiated_gradient_lowers_the_gap_and_is_one_network(planner: Planner) -> None:
-    parity, odds = ExponentiatedGradients(rounds=4).propose(planner)
+    parity, odds = ExponentiatedGradients(rounds=3).propose(planner)
     assert gap(planner, parity) < LESS * gap(planner)
     assert isinstance(parity.network, Network)
     assert isinstance(odds.network, Network)
@@ -86,7 +86,7 @@ def test_the_adversary_lowers_the_gap(planner: Planner) -> None:
     import torch
 
     before = torch.random.get_rng_state()
-    (found,) = Adversarial(pulls=(1.0,), updates=500).propose(planner)
+    (found,) = Adversarial(pulls=(1.0,), updates=300).propose(planner)
     assert gap(planner, found) < LESS * gap(planner)
     assert torch.equal(before, torch.random.get_rng_state())  # nobody else's randomness moved
     assert isinstance(found.network, Network)
@@ -98,12 +98,25 @@ def test_thresholds_make_selection_alike_by_using_the_protected_value(planner: P
     training = planner.halves.training
     chosen = parity.network.people_scores(training.rows) >= 0.5  # type: ignore[attr-defined]
     rates = [chosen[training.rows[:, 1] == sex].mean() for sex in (0, 1)]
-    assert abs(rates[0] - rates[1]) < 0.06  # scores come in steps of a skill
+    assert abs(rates[0] - rates[1]) < 0.11  # scores come in steps of a skill, a tenth of the people each
     assert gap(planner, parity) < LESS * gap(planner)
-    assert judged(planner, parity).figures.q_inf_mean_rows > 0.2  # the price: it uses sex directly
     inputs = planner.setting.subject.encoding.encode(training.rows)
     assert np.allclose(parity.network.scores(inputs), parity.network.people_scores(training.rows))  # type: ignore[attr-defined]
     assert "uses protected values directly" in opportunity.words
+
+
+def test_thresholds_use_the_protected_value_of_a_model_that_did_not(tmp_path: Path) -> None:
+    """The hint stands in for sex: what thresholds take from the gap, they add to the direct bits."""
+    proxy = Network.build([[[0.9], [0.0], [3.0]]], [[-5.55]], head="sigmoid")
+    subject = make_subject("proxy", proxy, SCHEMA, table(), original=proxy)
+    planner = planner_of(subject, tmp_path / "run")
+    before = judged(planner).figures
+    parity, _ = ThresholdsByGroup().propose(planner)
+    after = judged(planner, parity).figures
+    assert before.q_inf_mean_rows == 0
+    assert after.q_inf_mean_rows > 0.2
+    assert after.selection_gap < LESS * before.selection_gap  # type: ignore[operator]
+    assert before.indirect_bits > 0.02  # type: ignore[operator]
 
 
 def test_tuning_is_the_same_for_a_seed(planner: Planner) -> None:
@@ -265,7 +278,7 @@ def test_repairs_may_be_objects(tmp_path: Path) -> None:
 
 
 def test_what_is_no_proposal(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="there is no proposal 'rewiegh'; did you mean 'reweigh'"):
+    with pytest.raises(OptionError, match=r"there is no proposal 'rewiegh'.* Did you mean 'reweigh'"):
         proposers_of(["rewiegh"])
     with pytest.raises(OptionError, match="an object with a name and propose"):
         proposers_of([object()])  # type: ignore[list-item]
@@ -275,7 +288,7 @@ def test_what_is_no_proposal(tmp_path: Path) -> None:
 
 
 def test_three_classes_and_regressions_are_refused(tmp_path: Path) -> None:
-    schema = replace(SCHEMA, classes=())
+    schema = replace(SCHEMA, classes=(), favourable=None)
     people = table(200)
     subject = make_subject("number", random_network(np.random.default_rng(0), [3, 4, 1], head="linear"), schema, people)
     setting = Setting(subject, 0.1, "constrained", 1)

@@ -28,7 +28,7 @@ FAMILIES = ("guard", *(name for name in PROPOSERS if name != "guard"))
 EQUAL = 0.005
 #: What the guard's line is: the plain average over twins, with nothing to choose.
 LINE = "average"
-COLUMNS = ("subject", "candidate", "acc %", "bal %", "k", "flips %", "bits", "indir.", "gap", "odds", "impact")
+COLUMNS = ("subject", "candidate", "acc", "bal", "k", "flips", "bits", "indir", "gap", "odds")
 
 Progress = Callable[[int, int, str], None]
 Figures = Mapping[str, Any]
@@ -93,8 +93,9 @@ def mitigation_table(
         ]
     title = f"Mitigators beside the guard: the best of each within {100 * EQUAL:g} points of the average's accuracy"
     how = (
-        "Chosen on the plan's half, shown on held-out rows; k and flips over found cases. gap: selection rates, odds: "
-        "average odds, of one attribute; bits: mean Q∞ of rows; indir.: bits through other attributes."
+        "Chosen on the plan's half, shown on held-out rows. acc, bal: accuracy and balanced accuracy in %; k, flips "
+        "(%): over found cases; bits: mean Q∞ of rows; indir: bits through other attributes; "
+        "gap, odds: differences in selection rates and in average odds between the groups of one attribute."
     )
     result = Results(title, COLUMNS, rows, [how, OURS, *found.notes, *_shared(notes)], findings(best))
     result.write(folder, "mitigation")
@@ -215,7 +216,6 @@ def _row(subject: str, one: Figures) -> Sequence[Cell]:
         None if one["indirect_bits"] is None else round(float(one["indirect_bits"]["value"]), 3),
         None if one["selection_gap"] is None else round(float(one["selection_gap"]), 2),
         None if one["odds_gap"] is None else round(float(one["odds_gap"]), 2),
-        None if one["impact_ratio"] is None else round(float(one["impact_ratio"]["value"]), 2),
     ]
 
 

@@ -20,15 +20,21 @@ HELD_OUT_CASES = 5_000
 HELD_OUT_SHARE = 0.25
 #: Fewer held-out rows than this cannot tell two points of accuracy from nothing.
 FEW_ROWS = 500
+#: With fewer rows in a half, indirect bits are about all rows of the table.
+MANY_PEOPLE = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """Cases (full rows of codes), and rows of the table with their labels."""
+    """Cases (full rows of codes), and rows of the table with their labels.
+
+    ``people`` stand for the rows in figures that need no labels but many people (indirect bits).
+    """
 
     cases: Codes
     rows: Codes
     labels: npt.NDArray[np.float64]
+    people: Codes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +57,8 @@ class Halves:
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
         plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen])
         held_out = replace(judged, rows=judged.rows[rest], labels=judged.labels[rest])
+        everybody = np.concatenate([self.training.rows, judged.rows])
+        plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
         note = (
             f"the model knows its training rows by heart, so repairs are chosen on {len(chosen)} rows that it has not "
             f"seen and judged on {len(rest)} others."
@@ -86,7 +94,14 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
+    everybody = np.concatenate([plan.rows, held_out.rows])
+    plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
     return Halves(plan, held_out, plan, pool, Evidence(*sizes, unseen, tuple(notes)))
+
+
+def _with_people(half: Half, everybody: Codes) -> Half:
+    """A half of few rows, with all rows of the table for figures that need many people and no labels."""
+    return replace(half, people=None if len(half.rows) >= MANY_PEOPLE else everybody)
 
 
 def _few(rows: int, *, regression: bool) -> list[str]:

@@ -74,7 +74,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     cases = _figures(evaluator.evaluate(half.cases), regression)
     measured = evaluator.evaluate(_spread(half.rows))
     answers = answers_of(model, setting.subject, half.rows)
-    indirect = indirect_bits(evaluator, setting.subject.schema, half.rows)
+    indirect = indirect_bits(evaluator, setting.subject.schema, half.rows if half.people is None else half.people)
     most = max(indirect, key=lambda one: one.bits, default=None)
     groups = groups_of(answers, half, setting.subject)
     single = [one for one in groups if len(one.attributes) == 1]

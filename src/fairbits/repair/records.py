@@ -16,7 +16,8 @@ class Figures:
 
     ``accuracy`` is the share of explained variance for a regression, which has neither a balanced accuracy nor ID
     rates. ``id_rate`` is the share of people whose twins do not all get the same decision. ``indirect_bits`` is what
-    the average over twins tells about the protected attribute of which it tells most (None with fewer than 200 rows);
+    the average over twins tells about the protected attribute of which it tells most (over the whole
+    table where a half has fewer than 200 rows, None where that is too small as well);
     ``selection_gap`` and ``odds_gap`` (average odds) are the largest differences between the groups of one attribute,
     ``impact_ratio`` the lowest selection rate over the highest; groups of fewer than 30 people count nowhere.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -217,7 +217,7 @@ def proposed(
     return found, tuple(left_out)
 
 
-def _check_proposal(proposer: str, proposal: Proposal, before: Sequence[tuple[str, Proposal]]) -> None:
+def _check_proposal(proposer: str, proposal: Any, before: Sequence[tuple[str, Proposal]]) -> None:
     """Refuse what cannot be judged: people may bring proposers of their own."""
     if not isinstance(proposal, Proposal) or not isinstance(proposal.network, Model):
         what = type(proposal.network if isinstance(proposal, Proposal) else proposal).__name__
