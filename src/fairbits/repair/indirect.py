@@ -16,7 +16,7 @@ from fairbits.proxies import score_bits
 from fairbits.randomness import generator
 
 #: With fewer people nothing can be known; more than so many are not asked (fewer where each costs a call).
-MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 4_000, 1_000
+MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 2_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)

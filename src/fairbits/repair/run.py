@@ -148,7 +148,11 @@ def repair_run(
         attack_after=attacked[1],
         files=written.files,
         subject_file=written.subject_file,
-        warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
+        warnings=(
+            *written.warnings,
+            *_not_attacked(attack, chosen),
+            *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
+        ),
         reason=reason,
         identity=about.identity.id,
         left_out=left_out,
@@ -310,6 +314,12 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     if chosen.held_out.k_mean >= before[1].k_mean:
         found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
     return found
+
+
+def _not_attacked(attack: Attack | None, chosen: Repair | None) -> list[str]:
+    if attack is None or chosen is None or chosen.fitted is None or chosen.fitted.estimator is None:
+        return []
+    return [f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."]
 
 
 def _attacked(
