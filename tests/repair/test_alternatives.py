@@ -122,13 +122,13 @@ def test_who_is_asked() -> None:
 
 def test_the_commands(tmp_path: Path) -> None:
     subject = write_subject(tmp_path / "subject")
-    options = ("--evaluations", 300, "--threads", 1)
+    options = ("--quick", "--evaluations", 300, "--threads", 1)
     shown = fairbits("alternatives", subject, "--proposals", "thresholds", *options, "--out", tmp_path / "a")
     assert shown.returncode == 0, shown.stderr
     assert "Not beaten, with 95 % intervals" in shown.stdout
     lines = [line for line in shown.stdout.splitlines() if str(tmp_path) not in line]
     assert max(map(len, lines)) <= 80
-    made = fairbits("alternatives", subject, "--proposals", "thresholds", "--run", tmp_path / "a", "--json")
+    made = fairbits("alternatives", subject, "--proposals", "thresholds", "--quick", "--run", tmp_path / "a", "--json")
     assert [one["name"] for one in json.loads(made.stdout)["candidates"]][:2] == ["as it is", "average"]
     wrong = fairbits("alternatives", subject, "--proposals", "magic")
     assert wrong.returncode == 2
@@ -150,12 +150,18 @@ def test_tune_gives_the_same_for_a_seed(tmp_path: Path) -> None:
 
 
 def test_a_model_that_tells_no_twins_apart_has_alternatives_too(tmp_path: Path) -> None:
+    """Also where a search of one person found too few cases to make halves of."""
     subject = network_subject(240)
     first = subject.model.weights[0].copy()  # type: ignore[attr-defined]
     first[1] = 0
     blind = replace(subject.model, weights=(first, *subject.model.weights[1:]))  # type: ignore[type-var, attr-defined]
     found = alternatives_to(
-        replace(subject, model=blind), proposals=["thresholds"], evaluations=100, out=tmp_path / "run", threads=1
+        replace(subject, model=blind),
+        proposals=["thresholds"],
+        quick=True,
+        evaluations=1,
+        out=tmp_path / "run",
+        threads=1,
     )
     assert found["as it is"].bits.value == 0
     assert any("figures on cases are about rows" in note for note in found.evidence.notes)

@@ -77,13 +77,12 @@ def mitigation_table(
     notes: list[str] = []
     best: dict[str, dict[str, Figures]] = {}
     for place, name in enumerate(found.names):
-        work = _Work(name, cells, terms, threads)
         made: dict[str, Figures] = {}
-        for number, family in enumerate(families):
-            if progress is not None:
-                progress(place * len(families) + number, len(found.names) * len(families), f"{name} {family}")
-            made[family] = work.cell(family)
-        work.close()
+        with _Work(name, cells, terms, threads) as work:
+            for number, family in enumerate(families):
+                if progress is not None:
+                    progress(place * len(families) + number, len(found.names) * len(families), f"{name} {family}")
+                made[family] = work.cell(family)
         chosen = _chosen(made)
         best[name] = chosen
         rows += [_row(name, one) for one in chosen.values()]
@@ -111,14 +110,16 @@ class _Work:
         self._place: tempfile.TemporaryDirectory[str] | None = None
         self._run: tuple[Subject, Run] | None = None
 
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._place is not None:
+            self._place.cleanup()
+
     def cell(self, family: str) -> dict[str, Any]:
         """What a proposer has for the subject, from disk or made."""
         return self._cells.get(f"mitigation-{self._name}-{family}", self._terms, lambda: self._made(family))
-
-    def close(self) -> None:
-        """Forget the search."""
-        if self._place is not None:
-            self._place.cleanup()
 
     def _made(self, family: str) -> dict[str, Any]:
         subject, run = self._searched()
