@@ -244,7 +244,7 @@ def test_small_groups_are_joined_and_the_words_say_so() -> None:
     assert coarse.labels[0] == "x, age ≤ 40" or coarse.labels[0].startswith("x, age ≤ ")
     assert set(coarse.of(rows)) == {0, 1, 2, 3}
     fine = coding_of(schema.with_protected(["race"]), rows)
-    assert fine.words == "groups of race: 3, 1 small ones joined as others"
+    assert fine.words == "groups of race: 3 (1 small joined as others)"
     with pytest.raises(CapabilityError, match="fall into one group of race"):
         coding_of(schema.with_protected(["race"]), rows[rows[:, 0] == 0])
 

@@ -57,7 +57,7 @@ def coding_of(schema: Schema, rows: Codes) -> Coding:
     fine = _joined(np.arange(twins.m), list(twins.labels), own)
     if fine is not None:
         by_twin, labels, joined = fine
-        words = f"groups of {names}: {len(labels)}" + (f", {joined} small ones joined as others" if joined else "")
+        words = f"groups of {names}: {len(labels)}" + (f" ({joined} small joined as others)" if joined else "")
         return Coding(labels, by_twin, twins, words)
     halves, half_labels = _halved(schema, twins, rows)
     coarse = _joined(halves, half_labels, own, most_others=1.0)

@@ -128,8 +128,8 @@ def headings(data: AlternativesData) -> list[str]:
     return [data.quality, "direct bits", "indirect bits", *decisions, "mean k, cases", "proved"]
 
 
-def cells(one: Mapping[str, Any], data: AlternativesData) -> list[str]:
-    """The figures of one candidate as people read them; intervals at 95 %."""
+def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str]]:
+    """The figures of one candidate as people read them, each with its interval at 95 % where it has one."""
     decisions = (
         []
         if data.regression
@@ -137,8 +137,8 @@ def cells(one: Mapping[str, Any], data: AlternativesData) -> list[str]:
             _share(one["balanced_accuracy"]),
             _share(one["flips"]),
             _plain(one["impact_ratio"]),
-            "–" if one["selection_gap"] is None else number(one["selection_gap"], 2),
-            "–" if one["odds_gap"] is None else number(one["odds_gap"], 2),
+            ("–" if one["selection_gap"] is None else number(one["selection_gap"], 2), ""),
+            ("–" if one["odds_gap"] is None else number(one["odds_gap"], 2), ""),
         ]
     )
     return [
@@ -146,8 +146,8 @@ def cells(one: Mapping[str, Any], data: AlternativesData) -> list[str]:
         _plain(one["bits"]),
         _plain(one["indirect_bits"]),
         *decisions,
-        number(one["k_mean_cases"], 2),
-        "–" if one["k_max_proved"] is None else f"k ≤ {one['k_max_proved']}",
+        (number(one["k_mean_cases"], 2), ""),
+        ("–" if one["k_max_proved"] is None else f"k ≤ {one['k_max_proved']}", ""),
     ]
 
 
@@ -163,7 +163,8 @@ def alternatives_markdown(data: AlternativesData) -> str:
     lines.append("| " + " | ".join(names) + " |")
     lines.append("| " + " | ".join(["---", "---", *["--:"] * len(headings(data)), "---"]) + " |")
     for one in data.candidates:
-        row = ["*" if one["on_front"] else "", cell(one["name"]), *cells(one, data), cell(one["words"], 200)]
+        figures = [f"{value} ({span})" if span else value for value, span in cells(one, data)]
+        row = ["*" if one["on_front"] else "", cell(one["name"]), *figures, cell(one["words"], 200)]
         lines.append("| " + " | ".join(row) + " |")
     for entry in data.left_out:
         lines += ["", f"Left out: {cell(entry['proposal'])}: {cell(entry['reason'], 400)}"]
@@ -174,16 +175,16 @@ def alternatives_markdown(data: AlternativesData) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _share(value: Estimated) -> str:
+def _share(value: Estimated) -> tuple[str, str]:
     if value is None:
-        return "–"
-    return f"{100 * value['value']:.1f} % ({100 * value['low']:.1f} to {100 * value['high']:.1f})"
+        return "–", ""
+    return f"{100 * value['value']:.1f} %", f"{100 * value['low']:.1f} to {100 * value['high']:.1f}"
 
 
-def _plain(value: Estimated) -> str:
+def _plain(value: Estimated) -> tuple[str, str]:
     if value is None:
-        return "–"
-    return f"{value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})"
+        return "–", ""
+    return f"{value['value']:.2f}", f"{value['low']:.2f} to {value['high']:.2f}"
 
 
 def _pictures(data: AlternativesData) -> dict[str, str]:

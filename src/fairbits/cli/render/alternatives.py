@@ -31,10 +31,11 @@ def show(found: Alternatives) -> None:
     console.print(_table(found))
     console.print(
         Text(
-            "* no other is at least as good in accuracy, direct bits, indirect bits and impact\n"
+            "* no other is at least as good in accuracy, direct and indirect bits and impact\n"
             "  ratio, and better in one\n"
-            "direct: mean Q∞ of rows   indirect: through other attributes   impact: lowest\n"
-            "selection rate over the highest   flips: rows whose twins get both decisions",
+            "direct: bits, mean Q∞ of rows   indirect: bits through other attributes\n"
+            "impact: lowest selection rate of a group over the highest\n"
+            "flips: rows whose twins get both decisions",
             style="dim",
         )
     )
