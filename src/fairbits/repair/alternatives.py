@@ -37,7 +37,7 @@ OBJECTIVES = ("accuracy", "bits", "impact_ratio", "indirect_bits")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Alternative:
     """One model that was tried, on held-out rows.
 
     ``bits`` is mean Q∞ over the rows, ``flips`` the share of rows whose twins do not all get the same decision,
@@ -85,16 +85,16 @@ class Alternatives:
     regression: bool
     quality: str
     evidence: Evidence
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Alternative, ...]
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     folder: Path
 
-    def __getitem__(self, name: str) -> Candidate:
+    def __getitem__(self, name: str) -> Alternative:
         return next(one for one in self.candidates if one.name == name)
 
     @property
-    def front(self) -> tuple[Candidate, ...]:
+    def front(self) -> tuple[Alternative, ...]:
         """Those that no other beats."""
         return tuple(one for one in self.candidates if one.on_front)
 
@@ -228,7 +228,7 @@ def find_alternatives(
     )
 
 
-def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], setting: Setting) -> Candidate:
+def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], setting: Setting) -> Alternative:
     plan, held_out = judged[0].figures if repair is None else repair.plan, judged[1]
     figures, evaluation = held_out.figures, held_out.evaluation
     ratio, attribute = _lowest_ratio(held_out.groups)
@@ -243,7 +243,7 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
     )[0]
     regression = setting.subject.schema.regression
     flips = None if regression else wilson(int(evaluation.flips.sum()), len(evaluation.flips))
-    return Candidate(
+    return Alternative(
         name=name,
         family=AS_IS if repair is None else repair.family,
         words="the model as it came" if repair is None else repair.words,
@@ -269,7 +269,7 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
     )
 
 
-def _objectives(one: Candidate) -> tuple[float, ...]:
+def _objectives(one: Alternative) -> tuple[float, ...]:
     """Larger is better; what is not known says nothing for or against."""
     return (
         one.accuracy.value,
@@ -322,8 +322,8 @@ def _lowest_ratio(groups: Sequence[GroupFigures]) -> tuple[Estimate | None, str 
 
 
 def _saved(
-    one: Candidate, repair: Repair | None, subject: Subject, folder: Path, people: Any, warnings: list[str]
-) -> Candidate:
+    one: Alternative, repair: Repair | None, subject: Subject, folder: Path, people: Any, warnings: list[str]
+) -> Alternative:
     """A candidate of the front, written into a folder of its own."""
     if repair is None or not one.on_front:
         return one

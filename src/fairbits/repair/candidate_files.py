@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.repair.alternatives import Alternatives, Candidate
+from fairbits.repair.alternatives import Alternatives, Alternative
 from fairbits.store import write_json, write_whole
 
 PARQUET, CSV, DOCUMENT = "candidates.parquet", "candidates.csv", "alternatives.json"
@@ -28,7 +28,7 @@ def _columns(name: str) -> list[tuple[str, pa.DataType]]:
 
 
 #: One row per candidate; figures with an interval have ``_low`` and ``_high`` beside them.
-COLUMNS = pa.schema([column for name in Candidate.__slots__ for column in _columns(name)])
+COLUMNS = pa.schema([column for name in Alternative.__slots__ for column in _columns(name)])
 
 
 def write_candidates(found: Alternatives, *, command: str = "") -> None:
@@ -54,9 +54,9 @@ def write_candidates(found: Alternatives, *, command: str = "") -> None:
     write_json(folder / DOCUMENT, {**found.document(), "command": command})
 
 
-def _row(one: Candidate) -> dict[str, Any]:
+def _row(one: Alternative) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for name in Candidate.__slots__:
+    for name in Alternative.__slots__:
         value = getattr(one, name)
         if name in _RANGED:
             ends = (None, None, None) if value is None else (value.value, value.low, value.high)

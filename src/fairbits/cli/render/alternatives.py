@@ -13,7 +13,7 @@ from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
     from fairbits.measure import Estimate
-    from fairbits.repair import Alternatives, Candidate
+    from fairbits.repair import Alternatives, Alternative
 
 
 def show(found: Alternatives) -> None:
@@ -72,7 +72,7 @@ def _table(found: Alternatives) -> Table:
     return table
 
 
-def _line(one: Candidate) -> Text:
+def _line(one: Alternative) -> Text:
     parts = [f"accuracy {_range(one.accuracy, percent=True)}", f"direct {_range(one.bits)}"]
     parts += [] if one.indirect_bits is None else [f"indirect {_range(one.indirect_bits)} ({one.indirect_attribute})"]
     parts += [] if one.impact_ratio is None else [f"impact {_range(one.impact_ratio)} ({one.impact_attribute})"]

@@ -35,8 +35,8 @@ class Reweighing:
 def independent_weights(groups: npt.NDArray[np.int64], labels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Weights under which group and label are independent; they add up to the number of rows.
 
-    >>> independent_weights(np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 0.0, 0.0])).tolist()
-    [0.75, 0.75, 1.5, 0.5]
+    >>> independent_weights(np.array([0, 0, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 1.0, 0.0])).round(3).tolist()
+    [0.9, 0.9, 1.2, 1.2, 0.8]
     """
     table = np.zeros((int(groups.max()) + 1, int(labels.max()) + 1))
     kinds = labels.astype(np.int64)
