@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.repair.alternatives import Alternatives, Alternative
+from fairbits.repair.alternatives import Alternative, Alternatives
 from fairbits.store import write_json, write_whole
 
 PARQUET, CSV, DOCUMENT = "candidates.parquet", "candidates.csv", "alternatives.json"

@@ -13,7 +13,7 @@ from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
     from fairbits.measure import Estimate
-    from fairbits.repair import Alternatives, Alternative
+    from fairbits.repair import Alternative, Alternatives
 
 
 def show(found: Alternatives) -> None:
