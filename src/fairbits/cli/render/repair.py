@@ -69,6 +69,8 @@ def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
         console.print(Text(f"Written, loaded again and compared: {path}"), soft_wrap=True)
     if result.subject_file is not None:
         console.print(Text(f"To measure or search it: fairbits measure {result.subject_file}"), soft_wrap=True)
+    for name, reason in result.left_out:
+        console.print(Text(f"Left out: {harmless(name)}: {harmless(reason)}", style="yellow"))
     for note in (*result.evidence.notes, *result.warnings):
         console.print(Text(f"Note: {harmless(note)}", style="yellow"))
 
