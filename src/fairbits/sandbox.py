@@ -55,7 +55,7 @@ _kept = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildOutcome:
     """How a child ended. ``fault`` is empty where all went well, else what happened, to follow "it"."""
 
     fault: str = ""
@@ -69,7 +69,18 @@ def inside() -> bool:
 
 
 def out_of_memory(text: str) -> bool:
-    """Whether a library's complaint is about memory."""
+    """Whether a message of a library says that memory ran out.
+
+    Parameters
+    ----------
+    text
+        The message.
+
+    Returns
+    -------
+    bool
+        True for the usual wordings.
+    """
     return _NO_MEMORY.search(text) is not None
 
 
@@ -86,7 +97,7 @@ def kept() -> Iterator[None]:
             _close_all()
 
 
-def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> Outcome:
+def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> ChildOutcome:
     """Run a job in a child process and say how it ended.
 
     Parameters
@@ -148,7 +159,7 @@ class _Nursery:
         self._told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def run(self, request: bytes, seconds: float, memory: int) -> Outcome:
+    def run(self, request: bytes, seconds: float, memory: int) -> ChildOutcome:
         """One job."""
         self._send(len(request).to_bytes(8, "big") + request)
         for package in self.needs:  # while the child does the same
@@ -173,7 +184,7 @@ class _Nursery:
             told.setdefault("ended", self.process.wait())
         if child:
             _kill(child)  # whatever it left behind
-        return Outcome(fault, told=told) if fault else _ending(int(told["ended"]), told, memory)
+        return ChildOutcome(fault, told=told) if fault else _ending(int(told["ended"]), told, memory)
 
     def close(self) -> None:
         """End it, and whatever it started."""
@@ -321,28 +332,28 @@ def _limit(memory: int, seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _ending(code: int, told: dict[str, Any], memory: int) -> Outcome:  # noqa: PLR0911 - one for each way to end
+def _ending(code: int, told: dict[str, Any], memory: int) -> ChildOutcome:  # noqa: PLR0911 - one for each way to end
     if "memory" in told:
-        return Outcome(_too_much(memory), told=told)
+        return ChildOutcome(_too_much(memory), told=told)
     if "forked" in told:
-        return Outcome("doubles its process (fork)", told=told)
+        return ChildOutcome("doubles its process (fork)", told=told)
     if "done" in told:
-        return Outcome(told=told)
+        return ChildOutcome(told=told)
     if "error" in told:
         name, text = told["error"]
         if out_of_memory(text):
-            return Outcome(_too_much(memory), told=told | {"memory": True})
-        return Outcome(error=getattr(errors, name, FairbitsError)(text), told=told)
+            return ChildOutcome(_too_much(memory), told=told | {"memory": True})
+        return ChildOutcome(error=getattr(errors, name, FairbitsError)(text), told=told)
     if "unexpected" in told:
         if out_of_memory(told["unexpected"]):
-            return Outcome(_too_much(memory), told=told | {"memory": True})
-        return Outcome(f"fails ({told['unexpected']})", told=told)
+            return ChildOutcome(_too_much(memory), told=told | {"memory": True})
+        return ChildOutcome(f"fails ({told['unexpected']})", told=told)
     if "exit" in told:
-        return Outcome(f"asks Python to exit ({told['exit']})", told=told)
+        return ChildOutcome(f"asks Python to exit ({told['exit']})", told=told)
     if code < 0:
         known = {int(number): number.name for number in signal.Signals}
-        return Outcome(f"ends its process by signal {known.get(-code, -code)}", told=told)
-    return Outcome(f"ends its process with exit code {code}", told=told)
+        return ChildOutcome(f"ends its process by signal {known.get(-code, -code)}", told=told)
+    return ChildOutcome(f"ends its process with exit code {code}", told=told)
 
 
 def _too_much(memory: int) -> str:

@@ -15,7 +15,7 @@ from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.pipeline import Audited
+    from fairbits.audit.pipeline import AuditResult
     from fairbits.audit.run import AuditRun
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
@@ -186,16 +186,18 @@ class Audit:
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
         address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
         """
-        from fairbits.scale import Hands, search
+        from fairbits.scale import ExecutorOptions, search
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(
             limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
         )
-        hands = Hands(workers, ray, threads)
+        executor_options = ExecutorOptions(workers, ray, threads)
         subject = self._answering(repeats)
-        found = search(subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)
+        found = search(
+            subject, settings, out, executor_options=executor_options, shards=shards, resume=resume, force=force
+        )
         return self.open(found.folder)
 
     def _answering(self, repeats: int | None) -> Subject:
@@ -333,7 +335,7 @@ class Audit:
         repeats: int | None = None,
         within: int | None = None,
         min_plausibility: float | None = None,
-    ) -> Audited:
+    ) -> AuditResult:
         """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
         ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
@@ -341,15 +343,15 @@ class Audit:
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """
-        from fairbits.audit.pipeline import Wishes, audit_subject
+        from fairbits.audit.pipeline import AuditOptions, audit_subject
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(
+        options = AuditOptions(
             seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
         )
         subject = self._answering(repeats)
-        return audit_subject(subject, wishes, None if out is None else Path(out), resume=resume)
+        return audit_subject(subject, options, None if out is None else Path(out), resume=resume)
 
 
 def _table(table: Any, schema: Schema, max_rows: int) -> Table:

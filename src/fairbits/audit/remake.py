@@ -10,7 +10,7 @@ from typing import Unpack
 
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
-from fairbits.scale import Hands, search
+from fairbits.scale import ExecutorOptions, search
 from fairbits.search import Budget, Settings, Watch, kept_budget, kept_settings
 from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
@@ -22,7 +22,7 @@ _COUNTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Whether a run came out the same again.
 
     Attributes
@@ -61,7 +61,7 @@ def remake(
     folder: Path,
     *,
     subject: Subject | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
@@ -76,7 +76,7 @@ def remake(
         Where the second one goes.
     subject, **grants
         As of :func:`fairbits.store.subject_of`.
-    hands : Hands, optional
+    executor_options : ExecutorOptions, optional
         Who does it: the cases are the same whoever does.
     watch, stop
         As of :func:`fairbits.search.search_subject`.
@@ -87,25 +87,35 @@ def remake(
         raise OptionError(
             f"the run in {str(run.folder)!r} ended before anybody was asked; there is nothing to compare."
         )
-    return search(about, settings, folder, hands=hands, shards=tasks, watch=watch, stop=stop, **grants)
+    return search(
+        about, settings, folder, executor_options=executor_options, shards=tasks, watch=watch, stop=stop, **grants
+    )
 
 
 def check(
     run: Run,
     *,
     subject: Subject | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
-) -> Comparison:
+) -> RunComparison:
     """Make a run again in a folder that is removed afterwards, and compare what both found."""
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
-        again = remake(run, Path(place) / "again", subject=subject, hands=hands, watch=watch, stop=stop, **grants)
+        again = remake(
+            run,
+            Path(place) / "again",
+            subject=subject,
+            executor_options=executor_options,
+            watch=watch,
+            stop=stop,
+            **grants,
+        )
         return compare(run, again)
 
 
-def compare(run: Run, again: Run) -> Comparison:
+def compare(run: Run, again: Run) -> RunComparison:
     """Compare two runs by their content."""
     before, after = run.content(anew=True), again.content(anew=True)
     written = (run.summary or {}).get("content")
@@ -121,4 +131,4 @@ def compare(run: Run, again: Run) -> Comparison:
             for name in run.versions
             if run.versions[name] != again.versions.get(name)
         ]
-    return Comparison(not differences, before, after, tuple(differences))
+    return RunComparison(not differences, before, after, tuple(differences))

@@ -61,7 +61,7 @@ class AuditRun(Run):
         ("local", or an address), share the neurons.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import Hands, try_out_by
+        from fairbits.scale import ExecutorOptions, try_out_by
 
         return debug_run(
             self,
@@ -72,7 +72,7 @@ class AuditRun(Run):
             retrain=retrain,
             seed=seed,
             threads=threads,
-            try_out=try_out_by(Hands(workers, ray, threads)),
+            try_out=try_out_by(ExecutorOptions(workers, ray, threads)),
         )
 
     def repair(
@@ -97,7 +97,7 @@ class AuditRun(Run):
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
         """
         from fairbits.audit.attack import repair
-        from fairbits.scale import Hands
+        from fairbits.scale import ExecutorOptions
 
         return repair(
             self,
@@ -109,7 +109,7 @@ class AuditRun(Run):
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,
-            hands=Hands(workers, ray, threads),
+            executor_options=ExecutorOptions(workers, ray, threads),
         )
 
     def certify(

@@ -14,7 +14,7 @@ from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
-    from fairbits.scale import Hands
+    from fairbits.scale import ExecutorOptions
 
 
 def read_place(text: str) -> Path:
@@ -193,11 +193,11 @@ def stages_of(skip: str | None) -> frozenset[str]:
     return frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
 
 
-def hands_of(workers: int | None, ray: str | None, threads: int) -> Hands:
+def executor_options_of(workers: int | None, ray: str | None, threads: int) -> ExecutorOptions:
     """Who does the work."""
-    from fairbits.scale import Hands
+    from fairbits.scale import ExecutorOptions
 
-    return Hands(workers, ray, threads_of(threads))
+    return ExecutorOptions(workers, ray, threads_of(threads))
 
 
 def names_of(text: str, option: str = "--protected") -> list[str]:

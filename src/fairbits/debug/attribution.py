@@ -24,7 +24,7 @@ from fairbits.measure import Evaluator
 Subset = tuple[int, ...]
 
 #: All subsets of more attributes than this are too many to be read, let alone computed.
-MOST_ATTRIBUTES = 8
+MAX_ATTRIBUTES = 8
 #: Scores held in memory at a time.
 SCORES = 4_000_000
 

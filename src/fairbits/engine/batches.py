@@ -45,12 +45,12 @@ def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, th
 
 def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
     """Call `run` on consecutive ranges of people, of whole tiles and at most `CHUNK` multiply-adds each."""
-    hands = thread_count(threads)
+    n_threads = thread_count(threads)
     if n * work < 2 * SMALL:
-        hands = 1
-    people = CHUNK / work if hands == 1 else min(CHUNK / work, max(SMALL / work, n / (hands * SHARES)))
+        n_threads = 1
+    people = CHUNK / work if n_threads == 1 else min(CHUNK / work, max(SMALL / work, n / (n_threads * SHARES)))
     step = max(1, round(people / PEOPLE)) * PEOPLE
-    share(lambda start: run(start, min(start + step, n)), range(0, n, step), hands)
+    share(lambda start: run(start, min(start + step, n)), range(0, n, step), n_threads)
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:

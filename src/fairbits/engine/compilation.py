@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Encoding, FirstLayer, Twins
-from fairbits.engine.plan import Activation, Head, Plan
+from fairbits.engine.plan import ActivationCode, Head, Plan
 from fairbits.models import Network
 
 
@@ -25,7 +25,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,
-        activations=np.array([Activation[a.name.upper()] for a in network.activations_after], dtype=np.int64),
+        activations=np.array([ActivationCode[a.name.upper()] for a in network.activations_after], dtype=np.int64),
         alphas=np.array([a.alpha for a in network.activations_after], dtype=np.float32),
         weights=_flat(weights[1:]),
         biases=_flat(biases[1:]),

@@ -26,7 +26,7 @@ from fairbits.models import Do, Network
 
 BLOCK_BYTES = 1024 * 1024
 """Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
-LEAST_BLOCK = 8
+MIN_BLOCK = 8
 """Interventions in a block, however many twins there are: the shared layers are paid once per block."""
 
 
@@ -176,7 +176,7 @@ def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
     program, count = plan.program, len(dos)
     twin_bytes = PEOPLE * 4 * plan.m
     blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
-    block = min(count, max(LEAST_BLOCK, -(-count // blocks)))
+    block = min(count, max(MIN_BLOCK, -(-count // blocks)))
     tiles = (program.widths[layer], program.widths[layer + 1], max(block, count if plan.m == 1 else 0), block * plan.m)
     kept, before, sums, scores, size = (program.size + PEOPLE * np.cumsum([0, *tiles])).tolist()
     return Held(

@@ -19,12 +19,12 @@ def thread_count(threads: int | None) -> int:
 
 
 def share(run: Callable[[int], None], starts: range, threads: int | None) -> None:
-    """Call `run` once with every start. The calling thread works too, so that a crew of one costs nothing.
+    """Call `run` once with every start. The calling thread works too, so one thread starts no pool.
 
     When several fail, the error is that of the earliest start, whatever the threads.
     """
-    hands = min(thread_count(threads), len(starts))
-    if hands < 2:
+    n_threads = min(thread_count(threads), len(starts))
+    if n_threads < 2:
         for start in starts:
             run(start)
         return
@@ -40,7 +40,7 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
             if failures:
                 return
 
-    helpers = [_crew(os.getpid(), hands - 1).submit(work) for _ in range(hands - 1)]
+    helpers = [_thread_pool(os.getpid(), n_threads - 1).submit(work) for _ in range(n_threads - 1)]
     work()
     for helper in helpers:
         if not helper.cancel():  # one that never got to start has nothing left to do
@@ -50,5 +50,5 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
 
 
 @cache
-def _crew(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
+def _thread_pool(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
     return ThreadPoolExecutor(helpers, thread_name_prefix="fairbits")

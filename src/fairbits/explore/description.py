@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Attribute, Codes, Schema, joined, shortened
-from fairbits.explore.switches import MOST_NEURONS
+from fairbits.explore.switches import MAX_NEURONS
 from fairbits.measure import Evaluator
 from fairbits.report import SCORES, Portrait, axes_of
 from fairbits.subject import Subject
@@ -81,5 +81,5 @@ def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float
     twins = evaluator.twins.expand(codes)[0]
     inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
     model: Any = evaluator.model
-    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MOST_NEURONS]
+    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]
     return np.round(np.stack([outputs.min(axis=0), outputs.max(axis=0)]), _DIGITS).tolist()

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 HOST = "127.0.0.1"
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 #: Connections at a time; a browser opens six.
-MOST_CONNECTIONS = 100
+MAX_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
     """A socket that only this machine reaches; port 0 takes a free one."""
-    if not 0 <= port <= MOST_PORT:
-        raise OptionError(f"--port is {port}; give one of 1 to {MOST_PORT:,}, or leave it out for a free one.")
+    if not 0 <= port <= MAX_PORT:
+        raise OptionError(f"--port is {port}; give one of 1 to {MAX_PORT:,}, or leave it out for a free one.")
     # The protocol is named because asyncio sends without delay only then: 40 ms in every answer.
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -52,7 +52,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=Connection,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         use_colors=False,
         log_level="warning",
         access_log=False,

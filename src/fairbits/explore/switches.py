@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug import MOST_ROWS, NAMES, can_hold, values_of
+from fairbits.debug import MAX_ROWS, NAMES, can_hold, values_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 from fairbits.subject import Subject
@@ -17,7 +17,7 @@ from fairbits.subject import Subject
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")
 #: Neurons of one layer that the page shows; more could not be told apart.
-MOST_NEURONS = 512
+MAX_NEURONS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Switches:
         widths = [layer.shape[1] for layer in model.activations(subject.encoding.encode(codes[:1]))[:-1]]
         if not widths:
             return cls(reason="This model has no hidden layer, so there is no neuron to hold.")
-        if len(codes) > MOST_ROWS:  # evenly spread, so that the same table gives the same values
-            codes = codes[np.linspace(0, len(codes) - 1, MOST_ROWS).astype(np.int64)]
+        if len(codes) > MAX_ROWS:  # evenly spread, so that the same table gives the same values
+            codes = codes[np.linspace(0, len(codes) - 1, MAX_ROWS).astype(np.int64)]
         chosen = [NAMES.index(name) for name in STATISTICS]
         tables = values_of(subject, codes, range(len(widths)))
         possible = []
@@ -98,7 +98,7 @@ class Switches:
         """What the page needs to know about each layer; ``acd`` are those of the suspect layer."""
         layers = []
         for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1):
-            shown = slice(0, MOST_NEURONS)
+            shown = slice(0, MAX_NEURONS)
             layers.append(
                 {
                     "layer": number,

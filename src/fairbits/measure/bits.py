@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, most_classes
+from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, max_classes
 
 Floats = npt.NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def renyi(masses: Floats, order: float) -> Floats:
 
 def bits_limit(m: int, epsilon: float, *, regression: bool = False) -> float:
     """The most bits that any person can show: log2 of min(m, ⌈1/ε⌉), for scores within [0, 1]."""
-    return float(np.log2(m if regression else min(m, most_classes(epsilon))))
+    return float(np.log2(m if regression else min(m, max_classes(epsilon))))
 
 
 def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:

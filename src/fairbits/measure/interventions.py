@@ -15,14 +15,14 @@ from fairbits.models import Do, HasInterventions, Network, require
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class InterventionFigures:
     """Per intervention: mean k, and the share of people whose twins do not all get the same decision."""
 
     k_mean: npt.NDArray[np.float64]
     id_rate: npt.NDArray[np.float64]
 
 
-def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> Held:
+def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> InterventionFigures:
     """All at once for a native network; one by one for other models, and where whole vectors are compared."""
     model = evaluator.model
     if isinstance(model, Network) and not evaluator.by_vector:
@@ -38,8 +38,8 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> Held:
             valid=evaluator.valid_twins(people),
             threads=evaluator.threads,
         )
-        return Held(effects.k_mean, effects.flips.mean(axis=1))
+        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1))
     require(model, HasInterventions, "holding neurons")
     figures = [evaluator.with_model(model.with_interventions([do])).evaluate(people) for do in dos]  # type: ignore[attr-defined]
     k_mean = np.array([found.k.mean() for found in figures], dtype=np.float64)
-    return Held(k_mean, np.array([found.flips.mean() for found in figures], dtype=np.float64))
+    return InterventionFigures(k_mean, np.array([found.flips.mean() for found in figures], dtype=np.float64))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbits.subject import Subject
 
 #: Answers that null bits are measured from, about; and the people among whom they are divided.
-NULL_ANSWERS, FEWEST_PEOPLE, MOST_PEOPLE = 2_000, 4, 50
+NULL_ANSWERS, MIN_PEOPLE, MAX_PEOPLE = 2_000, 4, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
     if not probe.varies:
         return None
     table = subject.table.codes
-    people = min(len(table), MOST_PEOPLE, max(FEWEST_PEOPLE, NULL_ANSWERS // evaluator.m))
+    people = min(len(table), MAX_PEOPLE, max(MIN_PEOPLE, NULL_ANSWERS // evaluator.m))
     chosen = np.unique(np.rint(np.linspace(0, len(table) - 1, people)).astype(np.int64))
     figures = null_figures(evaluator, table[chosen])
     bits = figures.q_inf

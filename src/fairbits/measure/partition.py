@@ -74,10 +74,10 @@ def grid_bins(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool
     """
     bins = np.floor(scores / scores.dtype.type(epsilon)).astype(np.int64)
     probabilities = (scores.min(axis=1) >= 0) & (scores.max(axis=1) <= 1) if bounded is None else np.array([bounded])
-    return np.where(probabilities[:, None], np.minimum(bins, most_classes(epsilon) - 1), bins)
+    return np.where(probabilities[:, None], np.minimum(bins, max_classes(epsilon) - 1), bins)
 
 
-def most_classes(epsilon: float) -> int:
+def max_classes(epsilon: float) -> int:
     """How many classes scores within [0, 1] can fall into: ⌈1/ε⌉, where 1/0.025 is 40 and not 41 by rounding."""
     return max(1, int(np.ceil(1 / epsilon - 1e-9)))
 

@@ -128,7 +128,7 @@ def _key(source: str | Path, schema: Schema | None, options: ModelOptions) -> st
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
 
 
-def _sentence(source: str | Path, outcome: sandbox.Outcome) -> str:
+def _sentence(source: str | Path, outcome: sandbox.ChildOutcome) -> str:
     remedy = "leave it, or mend it"
     if outcome.told.get("time"):
         remedy = "raise --max-seconds if it is only slow"

@@ -16,7 +16,7 @@ from fairbits.paper.cells import Cells
 from fairbits.paper.diversity import Diversity
 from fairbits.paper.pace import pace
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
 from fairbits.subject import Subject
 
@@ -92,7 +92,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StrategyComparison:
     """Entries in the order that they were asked for, and which strategies the model could not serve."""
 
     subject: str
@@ -168,10 +168,10 @@ def compare(
     strategies: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     progress: Progress | None = None,
     **grants: Unpack[GrantOptions],
-) -> Comparison:
+) -> StrategyComparison:
     """Run every strategy as often as the contest says; None means all that the model can serve.
 
     With a folder every finished run is remembered there, and not run again when the comparison is. With many
@@ -181,10 +181,10 @@ def compare(
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
     cells = None if folder is None else Cells(Path(folder) / "cells")
-    if hands is not None and hands.many:
+    if executor_options is not None and executor_options.many:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, hands, progress, **grants)
+            _spread(arena, names, kept, executor_options, progress, **grants)
             return _compared(arena, names, left_out, kept, folder, None)
     return _compared(arena, names, left_out, cells, folder, progress)
 
@@ -196,7 +196,7 @@ def _compared(
     cells: Cells | None,
     folder: str | Path | None,
     progress: Progress | None,
-) -> Comparison:
+) -> StrategyComparison:
     """One run after the other, as far as they are not kept."""
     contest = arena.contest
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -210,7 +210,7 @@ def _compared(
     ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
     verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
     entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
-    result = Comparison(arena.subject.name, contest, entries, left_out)
+    result = StrategyComparison(arena.subject.name, contest, entries, left_out)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
     return result
@@ -220,7 +220,7 @@ def _spread(
     arena: Arena,
     names: list[str],
     cells: Cells,
-    hands: Hands,
+    executor_options: ExecutorOptions,
     progress: Progress | None,
     **grants: Unpack[GrantOptions],
 ) -> None:
@@ -234,8 +234,8 @@ def _spread(
         if not arena.is_kept(name, repeat, cells)
     ]
     make_all(
-        hands,
-        cells_job(arena.contest, hands, arena.subject, **grants),
+        executor_options,
+        cells_job(arena.contest, executor_options, arena.subject, **grants),
         shards,
         lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
         progress,

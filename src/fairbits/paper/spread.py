@@ -10,7 +10,7 @@ from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError
 from fairbits.paper.contest import Arena, Contest
-from fairbits.scale import Fault, Hands, Job, Portable, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
 from fairbits.subject import Subject
 
 #: Called before each run with (runs done, runs in all, what comes now).
@@ -54,14 +54,16 @@ class _Desk:
         return self.arenas[where]
 
 
-def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Job:
+def cells_job(
+    contest: Contest, executor_options: ExecutorOptions, subject: Subject | None = None, **grants: Unpack[GrantOptions]
+) -> Job:
     """The job of making cells on these terms, with as many threads as one worker has."""
-    packed = Portable.of(subject, **grants) if subject is not None and hands.elsewhere else subject
-    return Job(_prepare, _perform, Terms(replace(contest, threads=hands.each), packed))
+    packed = Portable.of(subject, **grants) if subject is not None and executor_options.elsewhere else subject
+    return Job(_prepare, _perform, Terms(replace(contest, threads=executor_options.each), packed))
 
 
 def make_all(
-    hands: Hands,
+    executor_options: ExecutorOptions,
     job: Job,
     shards: Sequence[Any],
     keep: Callable[[Any, dict[str, Any]], None],
@@ -79,7 +81,7 @@ def make_all(
         if progress is not None and done < len(shards):
             progress(done, len(shards), f"{executor.slots} at a time, {shards[number]} done")
 
-    with open_executor(hands, job) as executor:
+    with open_executor(executor_options, job) as executor:
         if progress is not None:
             progress(0, len(shards), f"{executor.slots} at a time")
         lost = carry_out(executor, enumerate(shards), on_done=kept).lost

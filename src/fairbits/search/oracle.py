@@ -19,7 +19,7 @@ from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
-MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
+MAX_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
 
 Clock = Callable[[], float]
 
@@ -397,5 +397,5 @@ def _filter_for(budget: Budget) -> Seen:
     """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
     bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
     if budget.seconds is not None:
-        bounds.append(int(min(LARGEST_HINT, MOST_PER_SECOND * (1.0 + budget.seconds))))
+        bounds.append(int(min(LARGEST_HINT, MAX_PER_SECOND * (1.0 + budget.seconds))))
     return Seen(capacity_hint=min(bounds))

@@ -18,7 +18,7 @@ from typing import Any
 from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
 from fairbits.search.oracle import Replay, Tally
-from fairbits.search.tasks import Plan, Task
+from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import Run, TaskRecord, check_same
 
 #: Settings of a search that a run keeps.
@@ -52,7 +52,7 @@ def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict
     return {name: manifest[name] for name in SETTINGS if manifest.get(name) is not None}
 
 
-def kept_plan(run: Run, plan: Plan, tasks: int | None) -> Plan:
+def kept_plan(run: Run, plan: TaskPlan, tasks: int | None) -> TaskPlan:
     """The tasks of a run that goes on: those that it was cut into, under the budget that is asked for now."""
     count, was = run.manifest["shards"], run.manifest["budget"]
     if tasks is not None and tasks != count:

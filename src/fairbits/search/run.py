@@ -28,7 +28,7 @@ from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
 from fairbits.search.resume import begin_again, is_open, kept_plan, notes_on
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import Totals, add_tally, summarise
-from fairbits.search.tasks import Plan, Task
+from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import (
     Layout,
     Run,
@@ -109,7 +109,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class WorkerSetup:
     """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
 
     problem: Problem
@@ -157,7 +157,7 @@ class Runner(Protocol):
     def manifest(self) -> dict[str, Any]:
         """What run.json says about it."""
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
         """Do all tasks; ``orders`` is drawn from whenever a worker is free."""
 
 
@@ -172,7 +172,7 @@ class Here:
         """No workers."""
         return {"workers": None, "ray": None}
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
         """Do all tasks."""
         events.started("in-process", 1)
         for order in orders:
@@ -234,7 +234,7 @@ def search_subject(
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)
     problem, strategy = problem_of(subject, settings)
-    plan = Plan.of(
+    plan = TaskPlan.of(
         settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=runner.many
     )
     before = Run.open(place) if resume and place is not None else None
@@ -355,7 +355,7 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
 
 
 def perform(
-    bench: Bench,
+    bench: WorkerSetup,
     order: Order,
     *,
     stop: Callable[[], bool] | None = None,
@@ -443,7 +443,7 @@ class _Search:
         self,
         problem: Problem,
         strategy: Strategy,
-        plan: Plan,
+        plan: TaskPlan,
         runner: Runner,
         writer: RunWriter,
         settings: Settings,
@@ -517,7 +517,7 @@ class _Search:
         # Workers need not be in the folder that this process is in.
         folder = self.writer.folder.resolve() if is_local(self.writer.folder) else self.writer.folder
         layout = Layout(self.problem.schema)
-        bench = Bench(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
+        bench = WorkerSetup(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
         events = Events(
             self._start, self._done, self._fault, self._progress, self._tick, lambda: self.elapsed, self.stop
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairbits.search.run import Settings
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
-MOST_SCORES = 200_000_000
+MAX_SCORES = 200_000_000
 
 
 #: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
@@ -107,7 +107,7 @@ def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | N
         figures.update(dict.fromkeys(exact, 1))
     elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
-    elif len(rows) * oracle.evaluator.m <= MOST_SCORES and oracle.evaluator.native:
+    elif len(rows) * oracle.evaluator.m <= MAX_SCORES and oracle.evaluator.native:
         on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
         for name in ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3"):
             figures[name] = max(figures[name] or 0, on_data)

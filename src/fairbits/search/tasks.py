@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """All tasks of a search. ``count`` is None where only the clock ends it and workers take one task each."""
 
     strategy: str
@@ -77,7 +77,7 @@ class Plan:
     @classmethod
     def of(
         cls, budget: Budget, strategy: Strategy, *, seed: int, m: int, tasks: int | None = None, shared: bool = False
-    ) -> Plan:
+    ) -> TaskPlan:
         """Cut a search into tasks.
 
         Parameters

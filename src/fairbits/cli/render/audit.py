@@ -16,7 +16,7 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audited
+    from fairbits.audit import AuditResult
     from fairbits.report import Portrait
 
 _MARKS = {
@@ -97,7 +97,7 @@ class _Board:
         return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
 
 
-def show(found: Audited) -> None:
+def show(found: AuditResult) -> None:
     """The findings, shortest first; everything else is in the report."""
     console = Console(highlight=False)
     for line in _lines(found):
@@ -106,7 +106,7 @@ def show(found: Audited) -> None:
     console.print(Text("report  ").append(str(found.page), style="bold"), soft_wrap=True)
 
 
-def _lines(found: Audited) -> Iterator[Text]:
+def _lines(found: AuditResult) -> Iterator[Text]:
     data = found.data
     yield Text(harmless(data.sentence), style="bold")
     yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
@@ -140,7 +140,7 @@ def _person(title: str, one: Portrait) -> Text:
     )
 
 
-def _explained(found: Audited) -> Iterator[Text]:
+def _explained(found: AuditResult) -> Iterator[Text]:
     debugged, repaired = found.data.debugged, found.data.repaired
     if debugged is not None and debugged.shares:
         shares = sorted(debugged.shares, key=lambda share: -share.shapley)[:5]

@@ -16,7 +16,7 @@ from fairbits.cli.console import Console
 from fairbits.text import harmless
 
 if TYPE_CHECKING:
-    from fairbits.paper import Comparison, Entry, Verdict
+    from fairbits.paper import Entry, StrategyComparison, Verdict
 
 
 #: A run that took less than this share of its budget was not run, but read.
@@ -54,7 +54,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def show(found: Comparison) -> None:
+def show(found: StrategyComparison) -> None:
     """Both tables, and what must be known to read them."""
     console = Console(highlight=False)
     contest = found.contest
@@ -75,7 +75,7 @@ def show(found: Comparison) -> None:
         console.print(Text("p, A12: ID cases against dice (Mann-Whitney, two-sided, Holm-corrected).", style="dim"))
 
 
-def _yield_table(found: Comparison) -> Table:
+def _yield_table(found: StrategyComparison) -> Table:
     single = found.contest.repeats == 1
     tested = any(entry.verdict for entry in found.entries)
     table = _table("strategy", "ID cases", *([] if single else ["±"]), "ID/s", "ID/M q", "local", "1st s", "1000th")
@@ -92,7 +92,7 @@ def _yield_table(found: Comparison) -> Table:
     return table
 
 
-def _kind_table(found: Comparison) -> Table:
+def _kind_table(found: StrategyComparison) -> Table:
     table = _table("strategy", "largest k", "Q∞", "Q1", "diversity", "leaves", "changed", "L1")
     for entry in found.entries:
         leaves = "–" if not entry.runs[0]["leaves"] else f"{entry.mean('leaves_covered'):.0f}/{entry.runs[0]['leaves']}"

@@ -15,7 +15,7 @@ from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.domain import unsigned_zero
 
 if TYPE_CHECKING:
-    from fairbits.repair import Attacked, Figures, GroupFigures, Repair, RepairResult
+    from fairbits.repair import Attacked, Figures, Repair, RepairGroup, RepairResult
 
 _ROWS = (
     ("{quality}", "accuracy", "rate"),
@@ -187,7 +187,7 @@ def _small(result: RepairResult) -> Text | None:
     return Text("Left out, fewer than 30 people held out:\n" + "\n".join(lines), style="dim")
 
 
-def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:
+def _gap(before: RepairGroup, after: RepairGroup, key: str) -> str:
     values = (getattr(before, key), getattr(after, key))
     return "–" if None in values else f"{values[0]:.2f} → {values[1]:.2f}"
 

@@ -35,11 +35,27 @@ _OPERANDS = ("number", "text", "name", ",", "{", "}", "(", ")", "end")
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 #: Brackets and signs inside one another; more is a mistake or an attack, and Python's own stack is finite.
 DEEPEST = 50
-MOST_OPERATORS = 200
+MAX_OPERATORS = 200
 
 
 def parse(rule: str) -> Node:
-    """The tree of a rule."""
+    """Parse a rule.
+
+    Parameters
+    ----------
+    rule
+        Text of the rule.
+
+    Returns
+    -------
+    Node
+        Its syntax tree, with names as they were written.
+
+    Raises
+    ------
+    SchemaError
+        If the text is no rule; the message names the character.
+    """
     parser = _Parser(rule)
     tree = parser.rule()
     if parser.here.kind != "end":
@@ -54,9 +70,9 @@ class _Parser:
         self.text = rule
         self._tokens = tokens_of(rule)
         operators = [token for token in self._tokens if token.kind not in _OPERANDS]
-        if len(operators) > MOST_OPERATORS:
-            place = operators[MOST_OPERATORS].at
-            complain(rule, place, f"the rule has more than {MOST_OPERATORS} operators; split it into several.")
+        if len(operators) > MAX_OPERATORS:
+            place = operators[MAX_OPERATORS].at
+            complain(rule, place, f"the rule has more than {MAX_OPERATORS} operators; split it into several.")
         self._next = 0
         self._depth = 0
 

@@ -33,7 +33,23 @@ class Binder:
         self._rule = rule
 
     def truth(self, node: Node) -> Node:
-        """A part of the rule that is true or false."""
+        """Bind a part of the rule that is true or false: names become columns, labels become codes.
+
+        Parameters
+        ----------
+        node
+            Part of a parsed rule.
+
+        Returns
+        -------
+        Node
+            The same part, bound.
+
+        Raises
+        ------
+        SchemaError
+            If a name or label is unknown, or values cannot be compared.
+        """
         match node:
             case Join(junction, left, right, at):
                 return Join(junction, self.truth(left), self.truth(right), at)

@@ -18,7 +18,7 @@ from fairbits.models.direction import favourable_output, order_note, output_orde
 from fairbits.models.input_slots import Slot, slots_of, some_people
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 
@@ -213,9 +213,9 @@ def _take(chain: Chain, layer: Any) -> None:
     if kind in _PASS:
         return
     if kind == "Dense":
-        chain.multiply(_array(layer.kernel), Source(layer.kernel.path))
+        chain.multiply(_array(layer.kernel), ParameterSource(layer.kernel.path))
         if layer.use_bias:
-            chain.scale(1.0, _array(layer.bias), Source(layer.bias.path))
+            chain.scale(1.0, _array(layer.bias), ParameterSource(layer.bias.path))
     if kind in {"Dense", "Activation"}:
         if hasattr(layer.activation, "__name__"):
             _activate(chain, layer.activation.__name__, layer)
@@ -239,7 +239,7 @@ def _normalise(chain: Chain, layer: Any) -> None:
     factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
     moved = _array(layer.moving_mean) * factor
     if layer.center:
-        chain.scale(factor, _array(layer.beta) - moved, Source(layer.beta.path, plus=moved))
+        chain.scale(factor, _array(layer.beta) - moved, ParameterSource(layer.beta.path, plus=moved))
     else:
         chain.scale(factor, -moved)
 

@@ -24,7 +24,7 @@ class NotNative(ModelError):
 
 
 @dataclass(slots=True)
-class Source:
+class ParameterSource:
     """A foreign parameter: its name, and how its array became the one used here."""
 
     name: str
@@ -47,9 +47,9 @@ class Layer:
     bias: Matrix = field(default_factory=lambda: np.zeros(1))
     after: Matrix = field(default_factory=lambda: np.ones(1))
     shift: Matrix = field(default_factory=lambda: np.zeros(1))
-    weights_from: Source | None = None
-    bias_from: Source | None = None
-    shift_from: Source | None = None
+    weights_from: ParameterSource | None = None
+    bias_from: ParameterSource | None = None
+    shift_from: ParameterSource | None = None
     activation: Activation | None = None
 
     def folded(self) -> tuple[Matrix, Matrix]:
@@ -78,7 +78,7 @@ class Chain:
             return len(layer.before)
         return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
 
-    def multiply(self, matrix: Matrix, source: Source | None = None) -> None:
+    def multiply(self, matrix: Matrix, source: ParameterSource | None = None) -> None:
         """x ↦ x @ matrix."""
         self._going_on("a product")
         if matrix.ndim != 2:
@@ -93,7 +93,7 @@ class Chain:
         layer.matrix, layer.weights_from = np.asarray(matrix, dtype=np.float64), source
         self._open = layer
 
-    def scale(self, factor: Matrix | float, offset: Matrix | float, source: Source | None = None) -> None:
+    def scale(self, factor: Matrix | float, offset: Matrix | float, source: ParameterSource | None = None) -> None:
         """x ↦ factor · x + offset, value by value; ``source`` where the offset is a bias that may change."""
         self._going_on("a scaling")
         factor = np.asarray(factor, dtype=np.float64).ravel()
@@ -192,7 +192,9 @@ def _untouched(layer: Layer) -> bool:
     return bool((layer.after == 1).all() and not layer.shift.any())
 
 
-def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int) -> list[tuple[Source, Matrix]]:
+def _restored(
+    layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int
+) -> list[tuple[ParameterSource, Matrix]]:
     """The layer's own parameters for new native weights; untouched columns keep every bit."""
     old_w, old_b = layer.folded()
     new_w, new_b = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
@@ -207,7 +209,7 @@ def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: in
         bias = (new_b - layer.shift) / layer.after - layer.offset @ matrix
     old_bias = np.broadcast_to(layer.bias, bias.shape)
     bias = np.where(same_b & same_w.all(axis=0), old_bias, bias)
-    found: list[tuple[Source, Matrix]] = []
+    found: list[tuple[ParameterSource, Matrix]] = []
     second = ("bias", layer.bias_from, bias, old_bias)
     if layer.bias_from is None and layer.shift_from is not None:  # a normalisation has the layer's only bias
         old_shift = np.broadcast_to(layer.shift, bias.shape)

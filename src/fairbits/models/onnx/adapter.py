@@ -18,7 +18,7 @@ from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.onnx.graph import FLOATS, Graph, as_reals, read_proto
 from fairbits.models.onnx.limits import check_operators
 from fairbits.models.options import ModelOptions
@@ -175,16 +175,16 @@ class GraphReader:
         others = [(n, self._constant(n, node)) for n in node.input if n and n != self.current]
         first = node.input[0] == self.current
         if kind == "MatMul" and first:
-            chain.multiply(others[0][1], Source(others[0][0]))
+            chain.multiply(others[0][1], ParameterSource(others[0][0]))
         elif kind == "Gemm" and first and not _integer(options, "transA"):
             flip, gain = bool(_integer(options, "transB")), _real(options, "alpha")
             name, matrix = others[0]
-            chain.multiply((matrix.T if flip else matrix) * gain, Source(name, transposed=flip, gain=gain))
+            chain.multiply((matrix.T if flip else matrix) * gain, ParameterSource(name, transposed=flip, gain=gain))
             if len(others) > 1:
                 beta = _real(options, "beta")
-                chain.scale(1.0, others[1][1] * beta, Source(others[1][0], gain=beta))
+                chain.scale(1.0, others[1][1] * beta, ParameterSource(others[1][0], gain=beta))
         elif kind == "Add":
-            chain.scale(1.0, others[0][1], Source(others[0][0]))
+            chain.scale(1.0, others[0][1], ParameterSource(others[0][0]))
         elif kind == "Sub":
             chain.scale(1.0 if first else -1.0, -others[0][1] if first else others[0][1])
         elif kind == "Mul":
@@ -197,7 +197,7 @@ class GraphReader:
         elif kind == "BatchNormalization" and first:
             gain_, offset_, mean, variance = (array for _, array in others)
             factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            chain.scale(factor, offset_ - mean * factor, Source(others[1][0], plus=mean * factor))
+            chain.scale(factor, offset_ - mean * factor, ParameterSource(others[1][0], plus=mean * factor))
         else:
             raise NotNative(f"the operation {kind} is not understood.")
 

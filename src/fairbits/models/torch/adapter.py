@@ -16,7 +16,7 @@ from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.options import ModelOptions
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
@@ -114,9 +114,9 @@ def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Paramet
         return
     if name == "linear" and "weight" in held:
         path, matrix = held["weight"]
-        chain.multiply(matrix.T, Source(path, transposed=True))
+        chain.multiply(matrix.T, ParameterSource(path, transposed=True))
         if "bias" in held:
-            chain.scale(1.0, held["bias"][1], Source(held["bias"][0]))
+            chain.scale(1.0, held["bias"][1], ParameterSource(held["bias"][0]))
     elif name in {"batchnorm1d", "batch_norm"} and "running_mean" in held:
         _normalise(chain, given, held)
     elif name == "sigmoid":
@@ -136,7 +136,7 @@ def _normalise(chain: Chain, given: dict[str, Any], held: Parameters) -> None:
         factor = factor * held["weight"][1]
     if "bias" in held:
         path, bias = held["bias"]
-        chain.scale(factor, bias - mean * factor, Source(path, plus=mean * factor))
+        chain.scale(factor, bias - mean * factor, ParameterSource(path, plus=mean * factor))
     else:
         chain.scale(factor, -mean * factor)
 

@@ -20,14 +20,14 @@ from fairbits.repair.proposals.values import around, candidates, is_off
 
 #: Twins, and rows, that a step of the search looks at; the sets that come out are judged on more.
 TWINS_LOOKED_AT = 16_000
-FEWEST_CASES, MOST_CASES = 300, 1_000
+MIN_CASES, MAX_CASES = 300, 1_000
 ROWS_LOOKED_AT = 15_000
 #: So much of the accuracy budget is used: the sample may flatter a set by chance.
 BUDGET_USED = 0.95
 #: At most so many neurons in a set, and so many sets.
-MOST_NEURONS, MOST_SETS = 12, 8
+MAX_NEURONS, MAX_SETS = 12, 8
 #: A step must lower mean k by this share of what it was at the start, or the search ends.
-LEAST_GAIN = 0.004
+MIN_GAIN = 0.004
 #: Accuracy that is not worth counting when gains are weighed against losses; infinity means: gains alone.
 THRIFTS = (0.002, float("inf"))
 
@@ -53,7 +53,7 @@ class Bench:
         self.network = network
         self.setting = setting
         self.encoding = setting.subject.encoding
-        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, FEWEST_CASES, MOST_CASES))
+        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, MIN_CASES, MAX_CASES))
         self.cases = plan.cases[:count]
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
@@ -145,7 +145,7 @@ def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
         return []
     best = [held for held, keep in zip(found, front([(-f.k, f.accuracy) for f in found]), strict=True) if keep]
     ranked = sorted({held.dos: held for held in best}.values(), key=lambda held: -held.k)
-    places = np.unique(np.linspace(0, len(ranked) - 1, MOST_SETS).round().astype(int))
+    places = np.unique(np.linspace(0, len(ranked) - 1, MAX_SETS).round().astype(int))
     return sorted((ranked[i] for i in places), key=lambda held: (len(held.dos), held.k))
 
 
@@ -153,13 +153,13 @@ def _forward(bench: Bench, tried: list[Do], floor: float, thrift: float) -> list
     """Add the neuron that lowers mean k most for what it costs, until none is left that pays."""
     path: list[HeldSet] = []
     now = bench.start
-    for _ in range(2 * MOST_NEURONS):
+    for _ in range(2 * MAX_NEURONS):
         taken = {(do.layer, do.neuron) for do in now.dos}
         left = [do for do in tried if (do.layer, do.neuron) not in taken]
-        if len(now.dos) >= MOST_NEURONS or not left:
+        if len(now.dos) >= MAX_NEURONS or not left:
             break
         ks, exact = bench.effects(now.dos, left)
-        best = _most_worth(now, ks, exact, floor, thrift, LEAST_GAIN * bench.start.k)
+        best = _most_worth(now, ks, exact, floor, thrift, MIN_GAIN * bench.start.k)
         if best is None:
             break
         now = _pruned(bench, HeldSet((*now.dos, left[best]), float(ks[best]), float(exact[best])), floor)
@@ -194,7 +194,7 @@ def _refined(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
     tried = around(bench.network, bench.inputs, held.dos)
     for _ in range(len(held.dos)):
         ks, exact = bench.effects(held.dos, tried)
-        best = _most_worth(held, ks, exact, floor, float("inf"), LEAST_GAIN * bench.start.k)
+        best = _most_worth(held, ks, exact, floor, float("inf"), MIN_GAIN * bench.start.k)
         if best is None:
             return held
         moved = tried[best]

@@ -16,16 +16,16 @@ from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, pict
 from fairbits.report.record import Moment, Repaired, Share
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
-MOST_BARS = 45
+MAX_BARS = 45
 #: Rows of bars that can still be read.
-MOST_VALUES = 40
+MAX_VALUES = 40
 _COUNTS = FuncFormatter(lambda value, _: f"{value / 1e6:g} M" if value >= 1e6 else f"{value:,.0f}")
 
 
 def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Picture:
     """How many people at each k; those whose decision flips in orange, where that is known."""
     least, most = counts[0][0], counts[-1][0]
-    width = -(-(most - least + 1) // MOST_BARS)
+    width = -(-(most - least + 1) // MAX_BARS)
     bins = np.zeros((2, (most - least) // width + 1))
     for k, people, flips in counts:
         bins[:, (k - least) // width] += people - (flips or 0), flips or 0
@@ -91,7 +91,7 @@ def shapley(shares: Sequence[Share]) -> Picture:
 
 def stakes(values: Sequence[Stake]) -> Picture | None:
     """Per protected value: how often it gets the lowest score (left) and the highest (right)."""
-    if not values or len(values) > MOST_VALUES or not any(v.lowest or v.highest for v in values):
+    if not values or len(values) > MAX_VALUES or not any(v.lowest or v.highest for v in values):
         return None
     places, place, last = [], 0.0, values[0].attribute
     heads = {0: 0.0}
@@ -119,7 +119,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
         say(ax, -0.02, where, name, transform=ax.get_yaxis_transform(), ha="right", va="center", weight="bold")
     ax.set_xlim(-reach, reach)
     ax.set_ylim(place + 0.6, -0.6)
-    ticks(ax, "y", places, [value.value for value in values], most=MOST_VALUES)
+    ticks(ax, "y", places, [value.value for value in values], most=MAX_VALUES)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
     middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
     say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)

@@ -25,7 +25,7 @@ STYLE: dict[str, Any] = {
     "path.simplify": True,
 }
 #: Letters of a description: enough for a sentence or three.
-MOST_WORDS = 800
+MAX_WORDS = 800
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _HEX = re.compile("|".join(LIGHT.values()), re.IGNORECASE)
 _NAMES = {colour: name for name, colour in LIGHT.items()}
@@ -91,7 +91,7 @@ def _styled(style: str) -> str:
 
 
 def _pointable(element: ET.Element, words: str) -> None:
-    words = shortened(words, MOST_WORDS)
+    words = shortened(words, MAX_WORDS)
     element.set("class", "part")
     element.set("tabindex", "0")
     element.set("role", "img")
@@ -109,5 +109,5 @@ def _describe(root: ET.Element, name: str, title: str, description: str) -> None
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = shortened(text, MOST_WORDS)
+        element.text = shortened(text, MAX_WORDS)
         root.insert(position, element)

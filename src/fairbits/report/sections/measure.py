@@ -17,7 +17,7 @@ NAME = "measure.json"
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
-MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
+MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 20_000_000
 
 
 def measure_rows(
@@ -33,7 +33,7 @@ def measure_rows(
     ``max_rows`` bounds the rows further, where there is less time than that.
     """
     table = subject.table
-    most = max(1, (MOST_SCORES if evaluator.native else MOST_FOREIGN_SCORES) // evaluator.m)
+    most = max(1, (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m)
     most = most if max_rows is None else max(1, min(most, max_rows))
     rng = np.random.default_rng(seed)
     chosen = np.arange(len(table))

@@ -27,7 +27,7 @@ from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategies.dice import draw, hop_plan
-from fairbits.search.strategies.walks import Guide, Outcome, Start, approach, to_boundary, walk
+from fairbits.search.strategies.walks import Guide, Start, WalkStep, approach, to_boundary, walk
 from fairbits.search.strategy import Strategy, population
 
 
@@ -57,7 +57,7 @@ class Adf(Strategy):
         walk_slopes(oracle, start, rng, steps=self.local_moves)
 
 
-class Slopes(Guide):
+class SlopeGuide(Guide):
     """Attributes move with a probability inverse to the summed slopes at the two extreme twins."""
 
     def __init__(self, oracle: Oracle, people: Codes, figures: Evaluation):
@@ -68,7 +68,7 @@ class Slopes(Guide):
         """Small slopes more often, either way."""
         return draw(self._weights, rng), rng.choice([-1.0, 1.0], len(self._weights))
 
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: WalkStep) -> None:
         """The slopes at the new place, for whoever stays there."""
         kept = outcome.kept
         self._weights[kept], _ = hop_plan(self._oracle, outcome.people[kept], outcome.figures.rows(kept))
@@ -78,7 +78,7 @@ def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps
     """The local phase, from people whose figures have been paid for already."""
     if len(start):
         figures = oracle.again(start.people)
-        walk(oracle, start, Slopes(oracle, start.people, figures), rng, steps=steps)
+        walk(oracle, start, SlopeGuide(oracle, start.people, figures), rng, steps=steps)
 
 
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:

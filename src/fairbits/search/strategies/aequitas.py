@@ -23,7 +23,7 @@ from fairbits.domain import Codes
 from fairbits.errors import OptionError, choose_from
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.walks import Aimless, Guide, Outcome, Start, apart, drawn_people, walk
+from fairbits.search.strategies.walks import Aimless, Guide, Start, WalkStep, apart, drawn_people, walk
 from fairbits.search.strategy import Strategy, population
 
 MODES = ("random", "semi", "fully")
@@ -61,11 +61,11 @@ class Aequitas(Strategy):
         people = np.concatenate([start.people for start in starts])
         start = Start(people, np.concatenate([start.anchors for start in starts]))
         free = len(oracle.problem.free)
-        guide = Aimless(len(start), free) if self.mode == "random" else Learner(len(start), free, self)
+        guide = Aimless(len(start), free) if self.mode == "random" else DirectionGuide(len(start), free, self)
         walk(oracle, start, guide, rng, steps=self.local_moves)
 
 
-class Learner(Guide):
+class DirectionGuide(Guide):
     """Probabilities that all walkers share: of each attribute to move, and of moving down when it does."""
 
     def __init__(self, walkers: int, free: int, options: Aequitas):
@@ -78,7 +78,7 @@ class Learner(Guide):
         attribute = rng.choice(len(self._share), self._walkers, p=self._share)
         return attribute, np.where(rng.random(self._walkers) < self._down[attribute], -1.0, 1.0)
 
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: WalkStep) -> None:
         """Towards what gave an ID case, one unit for every walker."""
         attribute, sign = outcome.attribute, outcome.sign
         praise = np.where(outcome.hit, 1.0, -1.0)

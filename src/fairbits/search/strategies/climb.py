@@ -43,9 +43,9 @@ FLIP, ROOM = 3.0, 4.0
 #: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
 #: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
-FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 2000
+MIN_SEEDS, MAX_SEEDS, PER_SEED = 64, 512, 2000
 #: Members at most, and generations at least as far as there can be as many.
-MOST_MEMBERS, LEAST_GENERATIONS = 2048, 32
+MAX_MEMBERS, MIN_GENERATIONS = 2048, 32
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Climb(Strategy):
         """Options with seeds and chains that suit a search of about so many people with m twins each."""
         seeds, chains = options.get("seeds"), options.get("chains")
         if seeds is None:
-            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), FEWEST_SEEDS, MOST_SEEDS))
-            members = min(people // LEAST_GENERATIONS, population(m), MOST_MEMBERS)
+            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), MIN_SEEDS, MAX_SEEDS))
+            members = min(people // MIN_GENERATIONS, population(m), MAX_MEMBERS)
             chains = chains or max(1, members // seeds)
         return {**options, "seeds": seeds, "chains": chains or 1}
 
@@ -87,7 +87,7 @@ class Climb(Strategy):
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population from its seeds to the end of its generations."""
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or MOST_SEEDS)
+        rows = problem.pick_rows(rng, self.seeds or MAX_SEEDS)
         numbers, figures = oracle.open_seeds(rows)
         member = np.tile(np.arange(len(rows)), self.chains or 1)  # the seed of each
         anchors, numbers, figures = problem.rows[rows[member]], numbers[member], figures.rows(member)

@@ -42,7 +42,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WalkStep:
     """One step of all walkers: what was moved, who was reached, and who stays there."""
 
     attribute: Indices
@@ -61,7 +61,7 @@ class Guide(ABC):
         """A free attribute and a sign for every walker."""
 
     @abstractmethod
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: WalkStep) -> None:
         """After every step."""
 
 
@@ -75,7 +75,7 @@ class Aimless(Guide):
         """Uniform."""
         return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
 
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: WalkStep) -> None:
         """Nothing."""
 
 
@@ -103,7 +103,7 @@ def walk(
         hit = apart(oracle, found)
         kept = hit | ~here | (rng.random(len(hit)) < forgiveness)
         current[kept], here[kept] = hopped[kept], hit[kept]
-        guide.learn(Outcome(attribute, sign, hopped, found, hit, kept))
+        guide.learn(WalkStep(attribute, sign, hopped, found, hit, kept))
 
 
 def approach(
