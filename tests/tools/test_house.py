@@ -151,6 +151,13 @@ def test_a_parameter_counts_only_in_its_section(tmp_path: Path) -> None:
     assert "does not name factor" in line
 
 
+def test_an_option_of_a_command_is_described_by_its_help(tmp_path: Path) -> None:
+    text = 'Seed = Annotated[int, Option(help="Same seed.")]\nBare = Annotated[int, Option()]\n'
+    text += 'def run(a: Seed, b: Annotated[int, Option(help="B.")], c: Grants, d: Bare):\n    """Run."""\n'
+    (line,) = found(tree(tmp_path, cellar__x=text), "docstrings", Settings(described=frozenset({"Grants"})))
+    assert "does not name d" in line
+
+
 def test_long_files_are_listed_and_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tree(tmp_path, cellar__long="x = 1\n" * 12, cellar__short="x = 1\n")
     assert long_files(SourceTree(root), Settings(max_lines=10)) == [("house/cellar/long.py", 12)]

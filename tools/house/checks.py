@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.house.tree import Finding, Function, Module, Settings, SourceTree
+from tools.house.tree import Finding, Function, Module, Settings, SourceTree, has_help
 
 Check = Callable[[SourceTree, Settings], Iterator[Finding]]
 
@@ -124,13 +124,15 @@ def docstrings(sources: SourceTree, settings: Settings) -> Iterator[Finding]:
     sources
         The package.
     settings
-        ``settings.undocumented`` are the packages that are left out as yet.
+        ``settings.undocumented`` are the packages that are left out as yet; ``settings.described`` types that need no
+        words. Options of a command line, whose help text stands in their type, need none either.
 
     Returns
     -------
     Iterator of Finding
         One for each function without a docstring, or with parameters that its docstring does not name.
     """
+    described = sources.described_types | settings.described
     for module in sources.modules:
         if module.package in settings.undocumented:
             continue
@@ -140,6 +142,7 @@ def docstrings(sources: SourceTree, settings: Settings) -> Iterator[Finding]:
                 yield Finding(module.shown, node.lineno, "docstrings", f"{name} has no docstring")
                 continue
             named = documented_parameters(text)
+            named |= {each.arg for each in _arguments(node) if _described(each.annotation, described)}
             missing = [each for each in parameters(node, bound=bound) if each not in named]
             if missing:
                 text = f"the docstring of {name} does not name {', '.join(missing)}"
@@ -239,6 +242,17 @@ def documented_parameters(docstring: str) -> set[str]:
             heads = line.split(" : ")[0].split(",")
             found.update(head.strip().strip("*`\\").rstrip(":") for head in heads)
     return found
+
+
+def _arguments(node: Function) -> list[ast.arg]:
+    given = node.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
+
+
+def _described(annotation: ast.expr | None, known: frozenset[str]) -> bool:
+    if annotation is None:
+        return False
+    return has_help(annotation) or (isinstance(annotation, ast.Name) and annotation.id in known)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -17,11 +17,13 @@ class Settings:
     """What `[tool.house]` in pyproject.toml says.
 
     ``nouns`` are module names in -ing that are things all the same; ``undocumented`` packages (or modules directly
-    under the root) whose docstrings are not checked yet; ``max_lines`` is how long a file may be before it is listed.
+    under the root) whose docstrings are not checked yet; ``described`` types that
+    document a parameter by themselves; ``max_lines`` is how long a file may be before it is listed.
     """
 
     nouns: frozenset[str] = frozenset()
     undocumented: frozenset[str] = frozenset()
+    described: frozenset[str] = frozenset()
     max_lines: int = 300
 
     @classmethod
@@ -39,9 +41,8 @@ class Settings:
             The settings of the project.
         """
         found = tomllib.loads(file.read_text()).get("tool", {}).get("house", {})
-        return cls(
-            frozenset(found.get("nouns", ())), frozenset(found.get("undocumented", ())), found.get("max_lines", 300)
-        )
+        names = {key: frozenset(found.get(key, ())) for key in ("nouns", "undocumented", "described")}
+        return cls(**names, max_lines=found.get("max_lines", 300))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,12 +107,41 @@ class SourceTree:
         """Dotted names of the modules that are folders."""
         return frozenset(module.name for module in self.modules if module.file.name == "__init__.py")
 
+    @cached_property
+    def described_types(self) -> frozenset[str]:
+        """Names bound to an ``Annotated`` type that carries a help text, as options of a command line are."""
+        found = set()
+        for module in self.modules:
+            for node in module.tree.body:
+                if isinstance(node, ast.Assign) and has_help(node.value):
+                    found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        return frozenset(found)
+
     def _module(self, file: Path) -> Module:
         parts = (self.root.name, *file.relative_to(self.root).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         shown = str(Path(self.root.name) / file.relative_to(self.root))
         text = file.read_text()
         return Module(file, shown, name, text, ast.parse(text))
+
+
+def has_help(annotation: ast.expr) -> bool:
+    """Whether a type carries its own help text: ``Annotated[int, typer.Option(help="…")]``.
+
+    Parameters
+    ----------
+    annotation
+        The expression of the type.
+
+    Returns
+    -------
+    bool
+        True for an ``Annotated`` with a call that has the argument ``help``.
+    """
+    if not isinstance(annotation, ast.Subscript) or not ast.unparse(annotation.value).endswith("Annotated"):
+        return False
+    calls = (node for node in ast.walk(annotation.slice) if isinstance(node, ast.Call))
+    return any(keyword.arg == "help" for call in calls for keyword in call.keywords)
 
 
 def _functions(body: list[ast.stmt], prefix: str, *, inside: bool) -> Iterator[tuple[str, Function, bool]]:

@@ -36,7 +36,25 @@ class _Terms:
 
 
 def find_ships(folder: Path, out: Path) -> list[Ship]:
-    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself."""
+    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself.
+
+    Parameters
+    ----------
+    folder
+        Where to look.
+    out
+        Folder of the results, in which nothing is looked for.
+
+    Returns
+    -------
+    list[Ship]
+        The subjects, with distinct names.
+
+    Raises
+    ------
+    OptionError
+        If it is no folder, or holds no subject.
+    """
     if not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is not a folder; give one that holds subject.toml files.")
     files = sorted({*folder.rglob("subject.toml"), *folder.glob("*.toml")})
@@ -68,7 +86,35 @@ def audit_fleet(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> tuple[Fleet, Path]:
-    """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept."""
+    """Audit every subject in a folder, and write the index page; what an earlier fleet finished in ``out`` is kept.
+
+    Parameters
+    ----------
+    folder
+        Where the subjects are.
+    options
+        How each audit is done.
+    out
+        Folder of the results.
+    as_is
+        Accept models that decide against the labels of their tables.
+    progress
+        Called with the number done, the number in all, and the last result.
+    stop
+        Asked now and then; true ends the work early.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    tuple[Fleet, Path]
+        The results, and the path of the index page.
+
+    Raises
+    ------
+    OptionError
+        If there are no subjects, or a secret is granted to no particular host.
+    """
     credential = grants.get("credential")
     if credential is not None and "@" not in credential:
         raise OptionError(

@@ -83,7 +83,23 @@ class Shares:
 
     @classmethod
     def of(cls, seconds: float) -> Shares:
-        """Split a budget: about a third for the search, the rest for what explains and mends."""
+        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs.
+
+        Parameters
+        ----------
+        seconds
+            The whole budget.
+
+        Returns
+        -------
+        Shares
+            Seconds of each stage.
+
+        Raises
+        ------
+        OptionError
+            If the budget is not larger than 0.
+        """
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
         ample = seconds >= AMPLE
@@ -100,7 +116,18 @@ class Shares:
         )
 
     def words(self, skip: frozenset[str]) -> str:
-        """The plan in one line."""
+        """The plan in one line.
+
+        Parameters
+        ----------
+        skip
+            Stages that are left out.
+
+        Returns
+        -------
+        str
+            Such as "60 s: measure at most 3.0 s, search 20.0 s, …".
+        """
         training = "with" if self.retrain else "without"
         until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
         parts = {
@@ -162,7 +189,28 @@ def audit_subject(
     tell: Tell | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
-    """Do everything and write the report. ``resume`` goes on in a folder; ``stop`` ends the search early."""
+    """Do all stages of an audit and write the report.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    options
+        How the audit is done.
+    folder
+        Folder of the run; None makes a new one below ``runs``.
+    resume
+        Go on in the folder.
+    tell
+        Progress callback, called with the stage, what happens, and words about it.
+    stop
+        Asked now and then; true ends the search early.
+
+    Returns
+    -------
+    AuditResult
+        The run, the report's data and page, and what each stage took.
+    """
     return _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False)).do()
 
 
@@ -443,7 +491,20 @@ class _Auditing:
 
 
 def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there, and read the cases that are there now: told by their content."""
+    """Whether a stage's file is there and was made from the cases that are there now, by their content.
+
+    Parameters
+    ----------
+    run
+        The run.
+    name
+        File name, such as debug.json.
+
+    Returns
+    -------
+    bool
+        True where the stage need not be done again.
+    """
     path = run.folder / name
     return path.is_file() and read_json(path).get("content") == run.content()
 

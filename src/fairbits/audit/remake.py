@@ -42,7 +42,18 @@ class RunComparison:
 
 
 def settings_again(run: Run) -> tuple[Settings, int | None]:
-    """The settings that make a run again, and into how many tasks it is cut: no clock, but where it ended each task."""
+    """Settings that make a run again: no clock, but where it ended each task.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    tuple[Settings, int | None]
+        The settings, and the number of tasks.
+    """
     summary = run.summary or {}
     limits = replace(kept_budget(run.manifest), seconds=1e9)
     ends = summary.get("ends") or run.manifest["budget"].get("ends")
@@ -101,7 +112,28 @@ def check(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> RunComparison:
-    """Make a run again in a folder that is removed afterwards, and compare what both found."""
+    """Make a run again in a temporary folder, and compare what both found.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    watch
+        Progress callback.
+    stop
+        Asked now and then; true ends the work early.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    RunComparison
+        Whether both found the same, and what differs.
+    """
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
         again = remake(
             run,
@@ -116,7 +148,20 @@ def check(
 
 
 def compare(run: Run, again: Run) -> RunComparison:
-    """Compare two runs by their content."""
+    """Compare two runs by their content.
+
+    Parameters
+    ----------
+    run
+        The run.
+    again
+        The run that was made again.
+
+    Returns
+    -------
+    RunComparison
+        Whether both found the same, and what differs.
+    """
     before, after = run.content(anew=True), again.content(anew=True)
     written = (run.summary or {}).get("content")
     differences = []

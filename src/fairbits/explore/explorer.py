@@ -75,7 +75,23 @@ class Explorer:
         }
 
     def answer(self, asked: PageRequest) -> dict[str, Any]:
-        """The figures of a person; with neurons held, beside those of the network as it is."""
+        """Figures of a person; with neurons held, beside those of the model as it is.
+
+        Parameters
+        ----------
+        asked
+            The person, neurons to hold, and the layer to show.
+
+        Returns
+        -------
+        dict[str, Any]
+            Content of the answer.
+
+        Raises
+        ------
+        OptionError
+            If no twin of the person can exist under the rules.
+        """
         with self._lock:
             dos = self.switches.dos(asked.holds)
             plain, held = self._ready(()), self._ready(dos, asked.guard)

@@ -19,7 +19,23 @@ MAX_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket that only this machine reaches; port 0 takes a free one."""
+    """A socket that only this machine reaches.
+
+    Parameters
+    ----------
+    port
+        Port to listen on; 0 takes a free one.
+
+    Returns
+    -------
+    socket.socket
+        The socket.
+
+    Raises
+    ------
+    OptionError
+        If the port is none, or is taken.
+    """
     if not 0 <= port <= MAX_PORT:
         raise OptionError(f"--port is {port}; give one of 1 to {MAX_PORT:,}, or leave it out for a free one.")
     # The protocol is named because asyncio sends without delay only then: 40 ms in every answer.
@@ -36,13 +52,40 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def hosts_of(listening: socket.socket) -> tuple[str, str]:
-    """The names under which requests may come."""
+    """Names under which requests may come.
+
+    Parameters
+    ----------
+    listening
+        The socket.
+
+    Returns
+    -------
+    tuple[str, str]
+        Host and port, by number and by name.
+    """
     port = listening.getsockname()[1]
     return f"{HOST}:{port}", f"localhost:{port}"
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    """A server that says nothing but what went wrong."""
+    """A server that logs nothing but errors.
+
+    Parameters
+    ----------
+    app
+        The application.
+
+    Returns
+    -------
+    uvicorn.Server
+        The server.
+
+    Raises
+    ------
+    MissingDependencyError
+        If uvicorn is not installed.
+    """
     try:
         import uvicorn
 
@@ -66,6 +109,14 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Answer until interrupted: Ctrl-C is the ordinary end."""
+    """Serve until interrupted: Ctrl-C is the ordinary end.
+
+    Parameters
+    ----------
+    app
+        The application.
+    listening
+        The socket.
+    """
     with suppress(KeyboardInterrupt):
         server_of(app).run(sockets=[listening])

@@ -66,7 +66,23 @@ class Switches:
         return cls(tuple(table[chosen] for table in tables), tuple(possible))
 
     def do(self, hold: Hold) -> Do:
-        """The intervention that a hold means; refuses what is not there or cannot be done."""
+        """The intervention that a hold means.
+
+        Parameters
+        ----------
+        hold
+            Layer, neuron, and the statistic to hold it at.
+
+        Returns
+        -------
+        Do
+            The intervention.
+
+        Raises
+        ------
+        OptionError
+            If there is no such neuron or statistic.
+        """
         if not self.values:
             raise OptionError(f"no neuron can be held: {self.reason[0].lower()}{self.reason[1:]}")
         if not 1 <= hold.layer <= len(self.values):
@@ -86,7 +102,23 @@ class Switches:
         return Do(hold.layer - 1, hold.neuron, value)
 
     def dos(self, holds: Sequence[Hold]) -> tuple[Do, ...]:
-        """All interventions, each neuron once, in a fixed order."""
+        """All interventions in a fixed order.
+
+        Parameters
+        ----------
+        holds
+            Neurons to hold.
+
+        Returns
+        -------
+        tuple[Do, ...]
+            The interventions.
+
+        Raises
+        ------
+        OptionError
+            If a neuron is held twice.
+        """
         found: dict[tuple[int, int], Do] = {}
         for hold in holds:
             if (hold.layer, hold.neuron) in found:
@@ -95,7 +127,20 @@ class Switches:
         return tuple(found[key] for key in sorted(found))
 
     def document(self, suspect: int | None, acd: dict[int, float]) -> list[dict[str, Any]]:
-        """What the page needs to know about each layer; ``acd`` are those of the suspect layer."""
+        """Facts about each hidden layer for the page.
+
+        Parameters
+        ----------
+        suspect
+            Number of the suspect layer, if there is one.
+        acd
+            Average causal difference of each neuron of the suspect layer.
+
+        Returns
+        -------
+        list[dict[str, Any]]
+            One entry per layer.
+        """
         layers = []
         for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1):
             shown = slice(0, MAX_NEURONS)

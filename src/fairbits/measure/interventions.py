@@ -23,7 +23,25 @@ class InterventionFigures:
 
 
 def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> InterventionFigures:
-    """All at once for a native network; one by one for other models, and where whole vectors are compared."""
+    """Figures of people while neurons are held at values, for each intervention alone.
+
+    All interventions go through the kernels at once for a native network; one by one for other models, and where whole
+    vectors of class probabilities are compared.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    people
+        People, (n, attributes).
+    dos
+        Interventions: a layer, a neuron and the value to hold it at.
+
+    Returns
+    -------
+    InterventionFigures
+        Mean k and rate of discrimination, per intervention.
+    """
     model = evaluator.model
     if isinstance(model, Network) and not evaluator.by_vector:
         effects = study(

@@ -35,7 +35,27 @@ class RefusesMissing(ModelError):
 
 
 def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """An object with predict_proba or predict."""
+    """An object with predict_proba or predict as a model.
+
+    Parameters
+    ----------
+    predictor
+        The object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it does not fit the schema.
+    """
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
@@ -72,11 +92,29 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A function from rows to scores: one per row, for the favourable class, or one column per class.
+    """A function from rows to scores as a model.
 
-    Where ``score_of`` names another class, a single score is that one's.
-
+    It gives one score per row, for the favourable class (or the one that ``score_of`` names), or one column per class.
     It gets a data frame, unless ``input_format`` says array or codes.
+
+    Parameters
+    ----------
+    function
+        The function.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If there is no schema.
     """
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
@@ -105,7 +143,25 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
-    """The columns that a model was trained on, all of which the schema must know."""
+    """The columns that a model was trained on.
+
+    Parameters
+    ----------
+    names
+        Names of columns.
+    schema
+        The attributes, and what is decided; None where they are not known.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The same as text.
+
+    Raises
+    ------
+    ModelError
+        If the schema does not know one.
+    """
     columns = tuple(str(name) for name in names)
     known = table_columns(schema)
     strange = [name for name in columns if name not in known]

@@ -37,10 +37,29 @@ class NotColumnwise(NotNative):
 
 
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
-    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to.
+    """The encoding that a function from rows of codes to rows of inputs amounts to.
 
-    ``exact`` is for models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated,
-    as a line would be right to the last digits only.
+    Parameters
+    ----------
+    transform
+        The function.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    columns
+        Attributes that the model sees.
+    exact
+        For models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated, since a
+        line would be right to the last digits only.
+
+    Returns
+    -------
+    Encoding
+        The encoding.
+
+    Raises
+    ------
+    NotColumnwise
+        If inputs depend on several attributes at once.
     """
     seen = set(columns)
     base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)

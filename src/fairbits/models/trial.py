@@ -63,7 +63,20 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
 
 
 def first_call(given: Any, tell: sandbox.Tell) -> None:
-    """In the child: load the model, ask it about two people, then about a thousand."""
+    """In the child process: load the model, ask it about two people, then about a thousand.
+
+    Parameters
+    ----------
+    given
+        Source, schema and options of the model.
+    tell
+        Sends facts to the parent process.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or fails.
+    """
     from fairbits.models.loaded import fit_to_schema, told_by_model
     from fairbits.models.registry import read_model
 

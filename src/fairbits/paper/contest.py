@@ -59,7 +59,20 @@ class Contest:
             raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
 
     def settings(self, strategy: str, repeat: int) -> Settings:
-        """The settings of one run: the seed moves with the repeat."""
+        """Settings of one run: the seed moves with the repeat.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+
+        Returns
+        -------
+        Settings
+            The settings.
+        """
         return Settings(
             self.budget,
             strategy,
@@ -79,15 +92,48 @@ class Entry:
     verdict: Verdict | None = None  # on the number of ID cases, against the baseline, corrected for all strategies
 
     def values(self, figure: str) -> list[float | None]:
-        """One figure of every run."""
+        """One figure of every run.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        list[float | None]
+            Values; None where a run does not have it.
+        """
         return [run[figure] for run in self.runs]
 
     def mean(self, figure: str) -> float | None:
-        """Its mean over the runs that have it."""
+        """Mean of a figure over the runs that have it.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        float | None
+            The mean; None where no run has it.
+        """
         return mean(self.values(figure))
 
     def deviation(self, figure: str) -> float | None:
-        """Its standard deviation; None for a single run."""
+        """Standard deviation of a figure.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        float | None
+            The deviation; None for a single run.
+        """
         return deviation(self.values(figure))
 
 
@@ -148,7 +194,13 @@ class StrategyComparison:
         }
 
     def write_csv(self, path: Path) -> None:
-        """Means and deviations, one line per strategy."""
+        """Write means and deviations, one line per strategy.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             spread = [f"{name}_{kind}" for name in FIGURES for kind in ("mean", "deviation")]
@@ -172,11 +224,36 @@ def compare(
     progress: Progress | None = None,
     **grants: Unpack[GrantOptions],
 ) -> StrategyComparison:
-    """Run every strategy as often as the contest says; None means all that the model can serve.
+    """Run strategies against each other on equal terms.
 
-    With a folder every finished run is remembered there, and not run again when the comparison is. With many
-    ``hands`` several runs go on at a time, each with the threads of one worker; ``grants`` let workers that
-    have to open the model's file themselves run code while they do.
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    contest
+        Budget, repeats and other terms, equal for all.
+    strategies
+        Names; None means all that the model can serve.
+    folder
+        Where finished runs are kept, so that they are not run again; None keeps none.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    progress
+        Called with the number done, the number in all, and what is being done.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    StrategyComparison
+        Entries in the order that was asked for.
+
+    Raises
+    ------
+    OptionError
+        If there is no such strategy.
+    CapabilityError
+        If a named strategy needs what the model lacks.
     """
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
@@ -262,7 +339,25 @@ class Arena:
         self._warm: set[str] = set()
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-        """The strategies to run, and what those left out would need. Named ones are never left out silently."""
+        """The strategies to run, and what those that are left out would need.
+
+        Parameters
+        ----------
+        wanted
+            Names, which are never left out silently; None means all that the model can serve.
+
+        Returns
+        -------
+        tuple[list[str], dict[str, str]]
+            Names, and reasons by name.
+
+        Raises
+        ------
+        OptionError
+            If there is no such strategy.
+        CapabilityError
+            If a named strategy needs what the model lacks.
+        """
         left_out: dict[str, str] = {}
         names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
         for name in list(names):
@@ -281,19 +376,67 @@ class Arena:
         return names, left_out
 
     def run(self, strategy: str, repeat: int, cells: Cells | None = None, *, name: str = "") -> dict[str, Any]:
-        """The figures of one run, from disk if it has been made before."""
+        """Figures of one run, from disk if it has been made before.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs; None keeps none.
+        name
+            Beginning of the cell's name.
+
+        Returns
+        -------
+        dict[str, Any]
+            The figures.
+        """
         settings = self.contest.settings(strategy, repeat)
         if cells is None:
             return self._figures(settings)
         return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
 
     def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
-        """Whether a run need not be made."""
+        """Whether a run has been made before.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs.
+        name
+            Beginning of the cell's name.
+
+        Returns
+        -------
+        bool
+            True where it need not be made.
+        """
         identity = self._identity(self.contest.settings(strategy, repeat))
         return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
 
     def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
-        """Keep a run that was made elsewhere."""
+        """Keep a run that a worker made.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs.
+        figures
+            Figures of the run.
+        name
+            Beginning of the cell's name.
+        """
         identity = self._identity(self.contest.settings(strategy, repeat))
         cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
 

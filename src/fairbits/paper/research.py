@@ -62,7 +62,39 @@ class ExperimentPlan:
         partition: str = "constrained",
         threads: int | None = None,
     ) -> ExperimentPlan:
-        """The plan of a research question: short, or (full) as long as the paper's."""
+        """The plan of a research question: short, or (full) as long as the paper's.
+
+        Parameters
+        ----------
+        question
+            Rq1, rq2 or field.
+        subjects
+            Subjects to run.
+        folder
+            Where finished runs are kept.
+        seconds
+            Time of each search.
+        repeats
+            Runs of each strategy.
+        full
+            The paper's time and number of runs instead.
+        strategies
+            Names of strategies; None takes those of the question.
+        partition
+            How scores become classes: "constrained" or "grid".
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        ExperimentPlan
+            The plan.
+
+        Raises
+        ------
+        OptionError
+            If the options do not fit the question.
+        """
         contest = Contest(Budget(seconds=seconds), repeats, partition=partition, threads=threads)
         if full:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
@@ -75,7 +107,20 @@ class ExperimentPlan:
         return cls(question, subjects, contest, chosen, folder)
 
     def run(self, progress: Progress | None = None, *, executor_options: ExecutorOptions | None = None) -> Results:
-        """Make the cells that are missing, by many hands where there are, then the table."""
+        """Make the runs that are missing, then the table.
+
+        Parameters
+        ----------
+        progress
+            Called with the number done, the number in all, and what is being done.
+        executor_options
+            Which executor does the work, with how many workers and threads.
+
+        Returns
+        -------
+        Results
+            The table.
+        """
         groups = self._groups()
         if executor_options is not None and executor_options.many:
             self._spread(groups, executor_options, progress)

@@ -57,7 +57,24 @@ class _Desk:
 def cells_job(
     contest: Contest, executor_options: ExecutorOptions, subject: Subject | None = None, **grants: Unpack[GrantOptions]
 ) -> Job:
-    """The job of making cells on these terms, with as many threads as one worker has."""
+    """The job of making cells on these terms, with as many threads as one worker has.
+
+    Parameters
+    ----------
+    contest
+        Terms of the runs.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    subject
+        The subject, if all cells are about one.
+    **grants
+        What files from outside may do, for workers that load the subject.
+
+    Returns
+    -------
+    Job
+        The job for an executor.
+    """
     packed = Portable.of(subject, **grants) if subject is not None and executor_options.elsewhere else subject
     return Job(_prepare, _perform, Terms(replace(contest, threads=executor_options.each), packed))
 
@@ -69,7 +86,26 @@ def make_all(
     keep: Callable[[Any, dict[str, Any]], None],
     progress: Progress | None = None,
 ) -> None:
-    """Have all cells made, and each kept as soon as it is there. Other cells go on when one fails."""
+    """Have all cells made, and each kept as soon as it is there; other cells go on when one fails.
+
+    Parameters
+    ----------
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    job
+        What workers do.
+    shards
+        Cells to make.
+    keep
+        Called with a cell and its figures.
+    progress
+        Called with the number done, the number in all, and what is being done.
+
+    Raises
+    ------
+    FairbitsError
+        If some cells could not be made.
+    """
     if not shards:
         return
     done = 0

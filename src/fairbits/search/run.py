@@ -158,7 +158,24 @@ class Runner(Protocol):
         """What run.json says about it."""
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks; ``orders`` is drawn from whenever a worker is free."""
+        """Do all tasks of a search.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks; drawn from whenever a worker is free.
+        events
+            Callbacks for progress, faults and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +190,24 @@ class Here:
         return {"workers": None, "ray": None}
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
-        """Do all tasks."""
+        """Do all tasks of a search, one after the other.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks to do.
+        events
+            Callbacks for progress and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
         events.started("in-process", 1)
         for order in orders:
             record, replayed = perform(bench, order, stop=events.stop, progress=events.progress)
@@ -256,7 +290,27 @@ def search_subject(
 
 
 def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
-    """What is searched, and how: refuses settings that make no sense for this subject."""
+    """The problem and the strategy that settings ask for.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+
+    Returns
+    -------
+    tuple[Problem, Strategy]
+        The problem, and the strategy.
+
+    Raises
+    ------
+    OptionError
+        If settings make no sense for this subject.
+    CapabilityError
+        If the model lacks what the strategy needs.
+    """
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     return problem, make_strategy(settings.strategy, settings.options, problem)
@@ -290,7 +344,22 @@ def fitted(
 
 
 def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
-    """What run.json keeps about a search."""
+    """Settings and facts that run.json keeps about a search.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
@@ -315,7 +384,15 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
 
 
 def prepare(problem: Problem, strategy: Strategy) -> None:
-    """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
+    """Do everything that is done once, before the clock starts: compile, index, cluster.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    strategy
+        How it is searched.
+    """
     someone = problem.rows[:1]
     problem.realism(someone)
     problem.evaluator.evaluate(someone)
@@ -328,10 +405,22 @@ def prepare(problem: Problem, strategy: Strategy) -> None:
 
 
 def batch_for(problem: Problem, seconds: float | None) -> int | None:
-    """People to ask a model about at a time, so that a clock can end the search in time; None: as many as there are.
+    """Number of people to ask a slow model about at a time, so that a clock can end the search in time.
 
-    It is chosen once, before the clock starts, and written down: what a model puts out can depend in its last bit on
-    how many rows it is handed, so a run that is made again must ask in the same portions.
+    It is chosen once, before the clock starts, and written down: a model's output can depend in its last bit on how
+    many rows it gets, so a run that is made again must ask in the same portions.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    seconds
+        Budget of the search; None where no clock ends it.
+
+    Returns
+    -------
+    int | None
+        The number; None where all may be asked at once.
     """
     if seconds is None:
         return None
@@ -361,7 +450,24 @@ def perform(
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> tuple[TaskRecord, float]:
-    """Do one task, or go on with what an earlier attempt at it left; its record, and seconds spent repeating."""
+    """Do one task, or go on with what an earlier attempt at it left.
+
+    Parameters
+    ----------
+    bench
+        What was prepared for the tasks.
+    order
+        The task and its place in the run.
+    stop
+        Asked between batches; true ends the task early.
+    progress
+        Called with the counts so far.
+
+    Returns
+    -------
+    tuple[TaskRecord, float]
+        The record of the task, and the seconds spent on repeating.
+    """
     problem, task = bench.problem, order.task
     record = read_records(bench.folder, task.number).get(task.number)
     done, tally, replay, budget = begin_again(task, record)
@@ -653,5 +759,16 @@ class _Search:
 
 
 def tally_of(record: TaskRecord) -> Tally:
-    """What a task has counted: in all, or up to its last whole round where it has not ended."""
+    """Counts of a task: in all, or up to its last whole round where it has not ended.
+
+    Parameters
+    ----------
+    record
+        How far the task is.
+
+    Returns
+    -------
+    Tally
+        The counts.
+    """
     return Tally(**(record.tally or (record.state or {}).get("tally", {})))

@@ -32,7 +32,18 @@ _WIDTH, _REFRESH = 80, 8
 
 @contextmanager
 def stages(*, shown: bool) -> Iterator[Callable[[str, str, str], None] | None]:
-    """The stages on stderr, with their times; line by line where stderr is no terminal."""
+    """Show the stages on stderr with their times; line by line where stderr is no terminal.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[str, str, str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown:
         yield None
@@ -98,7 +109,13 @@ class _Board:
 
 
 def show(found: AuditResult) -> None:
-    """The findings, shortest first; everything else is in the report."""
+    """The findings, shortest first; everything else is in the report.
+
+    Parameters
+    ----------
+    found
+        The audit.
+    """
     console = Console(highlight=False)
     for line in _lines(found):
         line.truncate(2 * _WIDTH, overflow="ellipsis")  # whatever the names are, 25 lines hold it all

@@ -25,7 +25,20 @@ READ = 0.1
 
 @contextmanager
 def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
-    """One line on stderr: which run, and how long the rest will take; nothing where stderr is no terminal."""
+    """One line on stderr: which run is going on, and how long the rest will take; only on a terminal.
+
+    Parameters
+    ----------
+    seconds
+        About how long a run takes.
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[int, int, str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown or not console.is_terminal:
         yield None
@@ -48,14 +61,31 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """A time such as "45 s", "12 min" or "1.5 h".
+
+    Parameters
+    ----------
+    seconds
+        The time.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def show(found: StrategyComparison) -> None:
-    """Both tables, and what must be known to read them."""
+    """Print both tables, and what must be known to read them.
+
+    Parameters
+    ----------
+    found
+        The comparison.
+    """
     console = Console(highlight=False)
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"

@@ -31,7 +31,15 @@ _MAX_SUBSETS = 6
 
 
 def show(run: Run, found: DebugResult) -> None:
-    """Print it all."""
+    """Print layers, neurons, attributes and the origin.
+
+    Parameters
+    ----------
+    run
+        The run.
+    found
+        What debugging found.
+    """
     console = Console(highlight=False)
     for block in _blocks(run, found):
         console.print(block)

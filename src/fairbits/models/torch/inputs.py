@@ -20,7 +20,23 @@ _TRIAL = 64
 
 
 def running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
-    """A module that runs in PyTorch, and why it is not native.
+    """A module as a model that runs in PyTorch.
+
+    Parameters
+    ----------
+    module
+        The PyTorch module.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+    why
+        Why it is not native, for the note.
+
+    Returns
+    -------
+    Loaded
+        The model.
 
     Raises
     ------
@@ -48,7 +64,18 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
 
 
 def input_names(module: Any) -> list[str]:
-    """What ``forward`` must be given, by name."""
+    """Names of the arguments that ``forward`` must be given.
+
+    Parameters
+    ----------
+    module
+        The PyTorch module.
+
+    Returns
+    -------
+    list[str]
+        Names; empty where they cannot be found out.
+    """
     try:
         parameters = inspect.signature(module.forward).parameters.values()
     except (AttributeError, TypeError, ValueError):  # compiled code, or no method of that name
