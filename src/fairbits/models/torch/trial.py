@@ -20,7 +20,7 @@ Run = Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
 
 
 def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
-    """What a module's outputs are: probabilities lie within [0, 1] and add up to 1, other outputs that decide are logits.
+    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
 
     Parameters
     ----------
