@@ -11,7 +11,27 @@ from fairbits.models import Network
 
 
 def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
-    """The plan for asking this network about people and their twins; with None, about rows just as they are."""
+    """The plan for scoring people and their twins by a network.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs.
+    twins
+        Combinations of protected values; None scores rows just as they are.
+
+    Returns
+    -------
+    Plan
+        The plan.
+
+    Raises
+    ------
+    ModelError
+        If the encoding does not fit the network.
+    """
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
     protected = set() if twins is None else {int(column) for column in twins.columns}

@@ -11,7 +11,23 @@ from fairbits.errors import OptionError
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads are meant; None: as many as the machine has processors."""
+    """The number of threads that is meant.
+
+    Parameters
+    ----------
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    int
+        The number, 1 or more.
+
+    Raises
+    ------
+    OptionError
+        If it is below 1.
+    """
     threads = os.cpu_count() or 1 if threads is None else threads
     if threads < 1:
         raise OptionError(f"threads must be 1 or more, but got {threads}.")
@@ -19,9 +35,19 @@ def thread_count(threads: int | None) -> int:
 
 
 def share(run: Callable[[int], None], starts: range, threads: int | None) -> None:
-    """Call `run` once with every start. The calling thread works too, so one thread starts no pool.
+    """Call a function once with every start, on several threads.
 
-    When several fail, the error is that of the earliest start, whatever the threads.
+    The calling thread works too, so one thread starts no pool. When several calls fail, the error is that of the
+    earliest start, whatever the threads.
+
+    Parameters
+    ----------
+    run
+        The function.
+    starts
+        The starts.
+    threads
+        Number of threads; None means all cores.
     """
     n_threads = min(thread_count(threads), len(starts))
     if n_threads < 2:
