@@ -16,7 +16,7 @@ from fairbits._version import __version__
 if TYPE_CHECKING:
     from fairbits.audit import Audit, open_run
     from fairbits.data import load_subject
-    from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
+    from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
@@ -29,11 +29,14 @@ _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
     "Budget": "search",
+    "Category": "domain",
     "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Guard": "repair",
+    "Integer": "domain",
     "Network": "models",
+    "Real": "domain",
     "Schema": "domain",
     "Subject": "subject",
     "Table": "domain",
@@ -51,11 +54,14 @@ __all__ = [
     "Attribute",
     "Audit",
     "Budget",
+    "Category",
     "Decoder",
     "Encoding",
     "FairbitsError",
     "Guard",
+    "Integer",
     "Network",
+    "Real",
     "Schema",
     "Subject",
     "Table",

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute
+from fairbits.domain.kinds import Category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ class Group:
         Attribute
             A category whose labels lie in several columns.
         """
-        return Attribute(name=self.name, kind="category", labels=self.labels, columns=self.columns, protected=protected)
+        return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
 def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairbits.domain.attribute import Attribute, Codes
+from fairbits.domain.kinds import Number
 from fairbits.domain.schema import Schema
 from fairbits.errors import SchemaError
 
@@ -41,7 +42,10 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -
     """
     wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
     for count in range(RANGES, 1, -1):
-        attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
+        attributes = [
+            with_ranges(a, columns[a.name], count) if isinstance(a, Number) and a.name in wide else a
+            for a in schema.attributes
+        ]
         if twins_of(attributes) <= max_twins:
             return replace(schema, attributes=tuple(attributes), max_twins=max_twins)
     sizes = {a.name: a.twin_count for a in attributes if a.protected}
@@ -53,7 +57,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -
     )
 
 
-def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
+def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
     """The attribute cut into ranges that hold about as many people each; the median value stands for its range.
 
     Parameters
@@ -67,7 +71,7 @@ def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
 
     Returns
     -------
-    Attribute
+    Number
         A new attribute.
     """
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))

@@ -26,7 +26,7 @@ from fairbits.domain.rules.tree import (
     Negative,
     Node,
     Not,
-    Number,
+    NumberLiteral,
     Text,
     is_truth,
 )
@@ -190,11 +190,11 @@ class _Parser:
         value = Text(token.text, token.at) if token.kind == "text" else self._number(token)
         return Negative(value, sign.at) if sign else value
 
-    def _number(self, token: Token) -> Number:
+    def _number(self, token: Token) -> NumberLiteral:
         value = float(token.text)
         if value == float("inf"):
             complain(self.text, token.at, f"the number {token.text} is too large.")
-        return Number(value, token.at)
+        return NumberLiteral(value, token.at)
 
     def _deeper(self, token: Token) -> Node:
         self._enter(token)

@@ -23,7 +23,7 @@ from fairbits.domain.rules.tree import (
     Negative,
     Node,
     Not,
-    Number,
+    NumberLiteral,
     names_in,
 )
 from fairbits.errors import SchemaError
@@ -168,7 +168,7 @@ def _truth(node: Node, columns: Columns) -> Any:
 
 def _value(node: Node, columns: Columns) -> Any:
     match node:
-        case Number(value):
+        case NumberLiteral(value):
             return np.float64(value)
         case Name(column=column):
             return columns(column)

@@ -16,7 +16,7 @@ KEYWORDS = ("and", "or", "not", "in")
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberLiteral:
     """A number."""
 
     value: float
@@ -95,7 +95,7 @@ class Join:
     at: int = field(default=0, compare=False)
 
 
-Node = Number | Text | Name | Negative | Arithmetic | Compare | Among | Not | Join
+Node = NumberLiteral | Text | Name | Negative | Arithmetic | Compare | Among | Not | Join
 
 
 def is_truth(node: Node) -> bool:
@@ -128,7 +128,7 @@ def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
         Text of the rule.
     """
     match node:
-        case Number(value):
+        case NumberLiteral(value):
             return number_text(value)
         case Text(value):
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -206,4 +206,4 @@ def names_in(node: Node) -> tuple[Name, ...]:
 
 def _inner(node: Node) -> str:
     text = write(node)
-    return text if isinstance(node, Number | Text | Name) else f"({text})"
+    return text if isinstance(node, NumberLiteral | Text | Name) else f"({text})"
