@@ -20,7 +20,18 @@ _HEIGHT, _FOOT, _HEAD = 420, 92, 16
 
 
 def network(found: Debugged) -> tuple[Picture, dict[str, str]]:
-    """The picture, and the words for every neuron that can be pointed at."""
+    """The network as layers, with the neurons of the suspect layer.
+
+    Parameters
+    ----------
+    found
+        What debugging found.
+
+    Returns
+    -------
+    tuple[Picture, dict[str, str]]
+        The picture, and a sentence for every neuron that can be pointed at.
+    """
     layers = found.layers
     width = max(420, min(860, 130 * len(layers)))
     made = picture(width, _HEIGHT)
@@ -106,7 +117,22 @@ def _suspects(ax: Frame, place: float, layer: ReportLayer, neurons: Sequence[Neu
 
 
 def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -> str:
-    """One neuron in one sentence."""
+    """One neuron in one sentence.
+
+    Parameters
+    ----------
+    layer, index
+        Number of the layer and of the neuron.
+    neuron
+        What is known about it, if anything.
+    k_mean
+        Mean k of the cases as they are.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     start = f"Layer {layer}, neuron {index}"
     if neuron is None:
         return f"{start}: not studied."

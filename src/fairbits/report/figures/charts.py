@@ -23,7 +23,20 @@ _COUNTS = FuncFormatter(lambda value, _: f"{value / 1e6:g} M" if value >= 1e6 el
 
 
 def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Picture:
-    """How many people at each k; those whose decision flips in orange, where that is known."""
+    """Number of people at each k; those whose decision flips in orange, where that is known.
+
+    Parameters
+    ----------
+    counts
+        K, people, and people whose decision flips.
+    what
+        What is counted, for the axis.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     least, most = counts[0][0], counts[-1][0]
     width = -(-(most - least + 1) // MAX_BARS)
     bins = np.zeros((2, (most - least) // width + 1))
@@ -43,7 +56,18 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
 
 
 def progress(moments: Sequence[Moment]) -> Picture:
-    """The largest k so far, and below it the cases so far, over the seconds of the search."""
+    """The largest k so far and, below it, the cases so far, over the seconds of the search.
+
+    Parameters
+    ----------
+    moments
+        Figures at some moments of the search.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(420, 250)
     seconds = [moment.seconds for moment in moments]
     upper = frame(made, (58, 138, 412, 214))
@@ -66,7 +90,18 @@ def progress(moments: Sequence[Moment]) -> Picture:
 
 
 def shapley(shares: Sequence[Share]) -> Picture:
-    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark."""
+    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark.
+
+    Parameters
+    ----------
+    shares
+        Bits of each protected attribute.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     ranked = sorted(shares, key=lambda share: -share.shapley)
     height = 64 + 38 * len(ranked)
     made = picture(420, height)
@@ -90,7 +125,18 @@ def shapley(shares: Sequence[Share]) -> Picture:
 
 
 def stakes(values: Sequence[Stake]) -> Picture | None:
-    """Per protected value: how often it gets the lowest score (left) and the highest (right)."""
+    """Per protected value: how often it gets the lowest score (left) and the highest (right).
+
+    Parameters
+    ----------
+    values
+        Shares of each protected value.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None where there is nothing to show, or too much.
+    """
     if not values or len(values) > MAX_VALUES or not any(v.lowest or v.highest for v in values):
         return None
     places, place, last = [], 0.0, values[0].attribute
@@ -128,7 +174,18 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
 
 
 def pareto(found: Repaired) -> Picture:
-    """Mean k against accuracy on held-out evidence; a line joins those that none beats where they were chosen."""
+    """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats.
+
+    Parameters
+    ----------
+    found
+        All repairs.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
     allowed = found.accuracy_before - found.max_accuracy_loss

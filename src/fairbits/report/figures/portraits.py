@@ -52,7 +52,20 @@ class Grid:
 
 
 def grid_of(person: Portrait, axes: Axes) -> Grid | None:
-    """The longest attribute across, the next one down, the shortest as facets; None where that cannot be read."""
+    """Scores as a grid: the longest attribute across, the next one down, the shortest as facets.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Grid | None
+        The grid; None where it could not be read.
+    """
     sizes = [len(values) for values in axes.values]
     if not 1 <= len(sizes) <= 3:
         return None
@@ -72,7 +85,20 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
 
 
 def heat_map(person: Portrait, axes: Axes) -> Picture | None:
-    """Two or three protected attributes: a cell per twin, its class number in it, a line where the decision turns."""
+    """Two or three protected attributes: a cell per twin with its class, a line where the decision changes.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None for another number of attributes.
+    """
     grid = grid_of(person, axes)
     if grid is None or grid.row is None:
         return None
@@ -139,7 +165,20 @@ def _border(side: Floats) -> list[list[tuple[float, float]]]:
 
 
 def line(person: Portrait, axes: Axes) -> Picture | None:
-    """One protected attribute: its values across, the score upwards."""
+    """One protected attribute: its values across, the score upwards.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None for several attributes.
+    """
     if len(axes.names) != 1:
         return None
     made = picture(_WIDTH, 300)
@@ -156,7 +195,20 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
 
 
 def staircase(person: Portrait, axes: Axes) -> Picture:
-    """All scores from the lowest to the highest, the classes as bands."""
+    """All scores from the lowest to the highest, the classes as bands.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(_WIDTH, 340)
     ax = bare(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)
