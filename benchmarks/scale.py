@@ -1,4 +1,4 @@
-"""Many hands: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
+"""Many workers: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
 
 `python -m benchmarks.scale` prints the figures of docs/scale.md as Markdown; `--plot FILE` draws the growth.
 """

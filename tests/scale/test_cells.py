@@ -1,4 +1,4 @@
-"""Comparisons and the paper's tables by many hands: every cell is a shard, and is made once."""
+"""Comparisons and the paper's tables by many workers: every cell is a shard, and is made once."""
 
 from __future__ import annotations
 

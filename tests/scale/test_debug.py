@@ -1,4 +1,4 @@
-"""Neurons held by many hands do what they do when one process holds them."""
+"""Neurons held by many workers do what they do when one process holds them."""
 
 from __future__ import annotations
 

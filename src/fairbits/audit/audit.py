@@ -312,7 +312,7 @@ class Audit:
         out
             A folder to write proxies.json to.
         progress
-            Is told what is being done.
+            Progress callback, called with what is being done.
 
         Returns
         -------

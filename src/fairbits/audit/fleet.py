@@ -15,7 +15,7 @@ from fairbits.report import Fleet, FleetMember, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
 
-#: Is told how many have ended, of how many, and which one just did.
+#: Progress callback: called with how many have ended, of how many, and which one just did.
 Progress = Callable[[int, int, FleetMember | None], None]
 
 

@@ -44,8 +44,8 @@ KEPT = 15.0
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
 
-#: Is told about every stage: its name, what happens ("start", "say", "done", "kept", "skipped", "failed"), and words;
-#: and first of all about the plan ("plan", "plan", words).
+#: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
+#: "failed"), and words; and first of all about the plan ("plan", "plan", words).
 Tell = Callable[[str, str, str], None]
 
 
@@ -523,4 +523,4 @@ def _in_steps(say: Callable[[str], None]) -> TryOut:
 
 
 def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

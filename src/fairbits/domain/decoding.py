@@ -1,4 +1,4 @@
-"""From codes back to the values of the table: what a model eats that brings its own preprocessing.
+"""From codes back to the values of the table, for a model that brings its own preprocessing.
 
 A category is its label again, a number a number. Labels that were numbers or truth values in the table ("1", "true":
 the schema keeps all labels as text) become numbers and truth values again, and a missing value is NaN again.

@@ -1,4 +1,4 @@
-"""From codes to what the network eats: every attribute becomes some of the network's inputs.
+"""From codes to the inputs of a network: every attribute becomes some of them.
 
 Encodings are affine: a numeric attribute enters as ``(code − shift) · scale``, any other as a row of a lookup table
 (one-hot is the identity table). So the first layer of a network is itself a table: see ``first_layer``.
@@ -242,7 +242,7 @@ class Encoding:
     """How each attribute, in schema order, becomes inputs of the network.
 
     ``fixed`` holds inputs that are the same for everybody (a column that a fitted encoder keeps for a value which the
-    schema does not have). Inputs are float32, as networks eat them; a model that eats codes may ask for float64.
+    schema does not have). Inputs are float32, as networks take them; a model that takes codes may ask for float64.
     """
 
     def __init__(

@@ -204,7 +204,7 @@ def _try_out(file: Path, max_rows: int) -> None:
     if outcome.error is not None:
         raise outcome.error
     if outcome.fault:
-        remedy = "raise --max-rows if it is yours" if outcome.told.get("memory") else _remedy(file)
+        remedy = "raise --max-rows if it is yours" if outcome.known.get("memory") else _remedy(file)
         raise TableError(f"the table {str(file)!r} cannot be read: its reading {outcome.fault}; {remedy}.")
     _sound.add(key)
 

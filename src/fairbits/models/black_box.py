@@ -1,6 +1,6 @@
 """A model of which nothing is known but what it answers: rows in, scores out, asked in batches.
 
-A black box eats codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
+A black box takes codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
 records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as it is, with the identity as encoding.
 """
 

@@ -1,4 +1,4 @@
-"""Anything with predict_proba or predict, and any function: black boxes that eat decoded rows.
+"""Anything with predict_proba or predict, and any function: black boxes that take decoded rows.
 
 Tree ensembles (XGBoost, LightGBM, CatBoost), scikit-learn models that are no perceptrons, and your own code come in
 here. They get what they were trained on: a data frame where they remember column names, else an array; labels, not
@@ -21,7 +21,7 @@ from fairbits.models.direction import (
     names_decide,
     order_note,
     output_order,
-    with_own_classes,
+    with_given,
 )
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
@@ -63,7 +63,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = _classes_of(predictor)
     own = not schema.classes
-    schema = with_own_classes(schema, classes)
+    schema = with_given(schema, classes)
     order = output_order(schema, classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
@@ -84,11 +84,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         batch=options.batch,
         name=name,
     )
-    told = classes if own and schema.classes else None
+    given = classes if own and schema.classes else None
     single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
     notes = order_note(schema, classes, options, single=single)
     named = names_decide(schema, classes)
-    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes, named)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, given, notes, named)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -148,7 +148,7 @@ class StrategyComparison:
 
     @property
     def idle(self) -> list[str]:
-        """Strategies that asked about nobody in some run, because the budget ended before their first step."""
+        """Strategies that evaluated no person in some run, because the budget ended before their first step."""
         return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
 
     @property
@@ -301,7 +301,7 @@ def _spread(
     progress: Progress | None,
     **grants: Unpack[GrantOptions],
 ) -> None:
-    """Have the missing runs made by many hands, and keep them."""
+    """Have the missing runs made by many workers, and keep them."""
     from fairbits.paper.spread import CellShard, cells_job, make_all
 
     shards = [

@@ -1,4 +1,4 @@
-"""Cells made by many hands: each is a shard. What is made is kept by the coordinator, as any cell is."""
+"""Cells made by many workers: each is a shard. The coordinator keeps what is made, as it keeps any cell."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class ContestData:
     contenders: tuple[Contender, ...]
     leaves: int
     left_out: Mapping[str, str]
-    idle: Sequence[str]  # asked about nobody, in some run at least
+    idle: Sequence[str]  # evaluated no person in at least one run
     sentence: str
     command: str
 

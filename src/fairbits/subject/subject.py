@@ -228,7 +228,7 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     rest |= {"original": original, "origin": of_origin(made_from, options)}
-    schema, told = told_by_model(schema, loaded)
+    schema, from_model = told_by_model(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
@@ -236,15 +236,17 @@ def make_subject(
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (
+    notes = (
         *notes,
         *schema.notes,
-        *told,
+        *from_model,
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
     )
-    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
+    return Subject(
+        name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
+    )
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:

@@ -98,7 +98,7 @@ def show(found: StrategyComparison) -> None:
         console.print(Text(f"{name} was left out: it needs {missing}, which this model lacks.", style="yellow"))
     if found.idle:
         names, short = ", ".join(found.idle), f"{contest.budget} is too short for one step; raise --budget."
-        console.print(Text(f"Asked about nobody in some run: {names}. There, {short}", style="yellow"))
+        console.print(Text(f"No person was evaluated in at least one run of: {names}. There, {short}", style="yellow"))
     if contest.repeats == 1:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):

@@ -130,14 +130,14 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     try:
         return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
     except NotNative as error:
-        told = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
+        note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
-        return Loaded(inner, encoding, notes=(told, *read_note(inner.output, options)))
+        return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
     favourable, order = options.favourable, None
     notes: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     several = schema is not None and outputs == len(schema.classes)
     scored = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(scored, encoding, order, (told, *notes))
+    return Loaded(scored, encoding, order, (note, *notes))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:

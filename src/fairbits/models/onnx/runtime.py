@@ -162,7 +162,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         )
         return Loaded(box, None, graph.classes)
     feeder = Feeder(graph.inputs, schema, options.columns)
-    told = None if schema.classes else graph.classes
+    guessed = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
     order = output_order(schema, graph.classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
@@ -175,7 +175,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         name=name,
     )
     notes = order_note(schema, graph.classes, options, single=None)
-    own = told if schema.classes else None
+    own = guessed if schema.classes else None
     named = names_decide(schema, graph.classes)
     return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
 

@@ -44,12 +44,12 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
         If an input cannot be mapped to attributes, or it fails on people of the schema.
     """
     names = input_names(module)
-    told = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
+    note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
     if len(names) > 1:
         if schema is None:
             raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
         model, encoding = _with_slots(module, names, schema, options)
-        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
     try:
         model = TorchModel.of(module, schema, options)
     except ModelError as error:
@@ -59,8 +59,8 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
             model, encoding = _with_slots(module, names or ["rows"], schema, options)
         except ModelError:
             raise error from None  # what it says of plain rows is closer to the matter
-        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
-    return Loaded(model, notes=(told, *read_note(model.output, options)))
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
+    return Loaded(model, notes=(note, *read_note(model.output, options)))
 
 
 def input_names(module: Any) -> list[str]:

@@ -205,7 +205,7 @@ def pareto(found: Repaired) -> Picture:
     _label_points(ax, found)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
     ax.margins(0.09, 0.14)
-    name_axes(ax, "mean k of held-out cases (1: no class but one)", f"{found.quality} on held-out rows")
+    name_axes(ax, "mean k of held-out cases (1 = all twins in one class)", f"{found.quality} on held-out rows")
     return made
 
 

@@ -179,4 +179,4 @@ def _perform(shard: Any) -> Any:
 
 
 def _silent(_: Any) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

@@ -226,4 +226,4 @@ def _never() -> bool:
 
 
 def _silent(_: Any) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

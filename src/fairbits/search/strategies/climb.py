@@ -102,7 +102,7 @@ class Climb(Strategy):
             What is searched: the valid domain, real people, and moves.
         """
         contributions = problem.evaluator.contributions(problem.free)
-        rng = np.random.default_rng(0)  # for nobody
+        rng = np.random.default_rng(0)  # nothing is drawn: the population is empty
         change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
