@@ -21,7 +21,7 @@ from fairbits.models.direction import (
     names_decide,
     order_note,
     output_order,
-    with_given,
+    with_own_classes,
 )
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
@@ -63,7 +63,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = _classes_of(predictor)
     own = not schema.classes
-    schema = with_given(schema, classes)
+    schema = with_own_classes(schema, classes)
     order = output_order(schema, classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
