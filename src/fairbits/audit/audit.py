@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
-    from fairbits.search import Budget
+    from fairbits.search import Budget, Strategy
     from fairbits.store import Run
 
 
@@ -188,7 +188,7 @@ class Audit:
         self,
         *,
         budget: Budget | str = "60s",
-        strategy: str | None = None,
+        strategy: str | Strategy | None = None,
         seed: int = 0,
         epsilon: float | None = None,
         partition: str = "constrained",
@@ -213,7 +213,8 @@ class Audit:
         budget
             A duration such as "30s", or a :class:`~fairbits.Budget` of seconds, evaluations, queries or cases.
         strategy
-            How to search, such as "climb" (the default), "dice", "adf" or "random".
+            How to search: a name such as "climb" (the default), "dice", "adf" or "random", or an object
+            of your own made from ``fairbits.search.Strategy``.
         seed
             Same seed, same cases, whatever the threads or workers.
         epsilon
@@ -259,9 +260,8 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(
-            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
-        )
+        settings = Settings(limit, DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
+        settings = settings.with_strategy(strategy or DEFAULT)
         executor_options = ExecutorOptions(workers, ray, threads)
         subject = self._answering(repeats)
         found = search(
