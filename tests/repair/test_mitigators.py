@@ -300,7 +300,7 @@ def test_three_classes_and_regressions_are_refused(tmp_path: Path) -> None:
 
 def replace_half(people: Table):  # type: ignore[no-untyped-def]
     from fairbits.repair.evidence import Half, Halves
-    from fairbits.repair.records import Evidence
+    from fairbits.repair.records import RepairEvidence
 
     half = Half(people.codes, people.codes, people.labels)
-    return Halves(half, half, half, people.codes, Evidence(1, 1, 1, 1, True))
+    return Halves(half, half, half, people.codes, RepairEvidence(1, 1, 1, 1, True))

@@ -15,8 +15,8 @@ from .proposals.registry import PROPOSERS as PROPOSERS
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Figures as Figures
-from .records import GroupFigures as GroupFigures
 from .records import GroupRate as GroupRate
 from .records import Repair as Repair
+from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .run import repair_run as repair_run

@@ -22,7 +22,7 @@ from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import MITIGATORS, asked_by_name, proposers_of
 from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
-from fairbits.repair.records import Evidence, GroupFigures, Repair
+from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
 from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
 from fairbits.store import Run, check_writable
 from fairbits.subject import Subject
@@ -84,7 +84,7 @@ class Alternatives:
     partition: str
     regression: bool
     quality: str
-    evidence: Evidence
+    evidence: RepairEvidence
     candidates: tuple[Alternative, ...]
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
@@ -303,7 +303,7 @@ def _balanced(judged: Judged) -> Estimate:
     return Estimate(value, max(0.0, value - half), min(1.0, value + half))
 
 
-def _lowest_ratio(groups: Sequence[GroupFigures]) -> tuple[Estimate | None, str | None]:
+def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str | None]:
     """The lowest impact ratio of single attributes, with Katz's interval of a ratio of two rates (1978)."""
     found: tuple[Estimate | None, str | None] = (None, None)
     for one in groups:

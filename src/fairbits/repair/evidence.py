@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Table
 from fairbits.errors import OptionError, TableError
-from fairbits.repair.records import Evidence
+from fairbits.repair.records import RepairEvidence
 from fairbits.store import Run
 from fairbits.subject import Subject
 
@@ -48,7 +48,7 @@ class Halves:
     held_out: Half
     training: Half
     pool: Codes  # every case of the plan's half, for training
-    evidence: Evidence
+    evidence: RepairEvidence
 
     def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
         """Choose on half of the rows that the model has not seen, and judge on the other half."""
@@ -96,7 +96,7 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
     everybody = np.concatenate([plan.rows, held_out.rows])
     plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
-    return Halves(plan, held_out, plan, pool, Evidence(*sizes, unseen, tuple(notes)))
+    return Halves(plan, held_out, plan, pool, RepairEvidence(*sizes, unseen, tuple(notes)))
 
 
 def _with_people(half: Half, everybody: Codes) -> Half:

@@ -20,7 +20,7 @@ from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, Fitted, GroupFigures
+from fairbits.repair.records import Figures, Fitted, RepairGroup
 from fairbits.subject import Subject, decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
@@ -64,7 +64,7 @@ class Judged:
     labels: npt.NDArray[np.float64]
     evaluation: Evaluation  # of the rows that were measured
     indirect: tuple[IndirectBits, ...] = ()
-    groups: tuple[GroupFigures, ...] = ()
+    groups: tuple[RepairGroup, ...] = ()
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
@@ -92,7 +92,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     return Judged(figures, answers, half.labels, measured, indirect, groups)
 
 
-def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
     """Selection and odds of groups; a regression selects nobody."""
     if subject.schema.regression:
         return ()
@@ -100,7 +100,7 @@ def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subjec
     return group_figures(subject.schema, half.rows, answers == favourable, half.labels == favourable)
 
 
-def _impact_ratio(groups: GroupFigures) -> float | None:
+def _impact_ratio(groups: RepairGroup) -> float | None:
     """The lowest selection rate over the highest; None with one group, or where nobody is selected."""
     rates = [one.selection_rate for one in groups.groups]
     return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else None

@@ -24,7 +24,7 @@ from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
-from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
+from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
 
@@ -118,7 +118,7 @@ def repair_run(
         rows=len(halves.plan.rows),
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
-    groups: list[tuple[GroupFigures, ...]] = [(), ()]
+    groups: list[tuple[RepairGroup, ...]] = [(), ()]
     written = Export((), None, ())
     if chosen is None:
         remove_old(opened.folder)

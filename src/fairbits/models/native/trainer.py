@@ -68,11 +68,40 @@ def refit(
     sample_weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> Network:
-    """A network of the same shape, trained further on encoded rows and their classes (or values, for a regression).
+    """A network of the same shape, trained further on encoded rows.
 
-    Targets of shape (n, classes) are probabilities of the classes.
-    ``frozen`` names inputs whose weights stay as they are. ``sample_weights`` say how much each row counts, 1 on
-    average; ``groups`` (one number from 0 per row) are what the score should not tell where ``prejudice`` is above 0.
+    Parameters
+    ----------
+    network
+        The network.
+    inputs
+        Encoded rows, (n, inputs).
+    targets
+        Positions of classes or values, (n,), or probabilities of the classes, (n, classes).
+    rng
+        Source of random numbers, for the order of rows.
+    fitting
+        Rate, epochs and other settings of the training.
+    pairs
+        Pairs of rows that should be scored alike.
+    frozen
+        Positions of inputs whose weights stay as they are.
+    sample_weights
+        How much each row counts, 1 on average.
+    groups
+        One number from 0 per row: what the score should not tell, where ``prejudice`` is above 0.
+
+    Returns
+    -------
+    Network
+        A new network.
+
+    Raises
+    ------
+    ModelError
+        If rows and targets differ in number.
+    OptionError
+        If a penalty on pairs or groups is asked for and none are given, or weights do not fit the rows.
     """
     from threadpoolctl import threadpool_limits
 
@@ -145,7 +174,15 @@ class Slopes:
     biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
-        """Add another loss, weighted."""
+        """Add another loss, weighted.
+
+        Parameters
+        ----------
+        other
+            The other loss.
+        factor
+            Its weight.
+        """
         self.loss += factor * other.loss
         self.flat += self.flat.dtype.type(factor) * other.flat
 
@@ -181,9 +218,23 @@ class Learner:
         return replace(self._origin, weights=arrays[0], biases=arrays[1])
 
     def slopes(self, rows: Floats, targets: Floats, weights: Floats | None = None) -> Slopes:
-        """Cross-entropy against classes, or the squared error against values; ``weights`` say how much rows count.
+        """Cross-entropy against classes, or the squared error against values, with its slopes.
 
         Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
+
+        Parameters
+        ----------
+        rows
+            Encoded rows, (n, inputs).
+        targets
+            Positions of classes or values, (n,), or probabilities, (n, classes).
+        weights
+            How much each row counts; None for all alike.
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
         """
         befores, afters = self._forward(rows)
         slope, losses = self._losses(afters[-1], targets)
@@ -218,9 +269,20 @@ class Learner:
     def prejudice_slopes(self, rows: Floats, shares: npt.NDArray[np.float64]) -> Slopes:
         """What the decision tells about the group, in nats: the mutual information of both (Kamishima et al. 2012).
 
-        ``rows`` are as many people of each group, group after group; ``shares`` are the groups' sizes. With p_s the
-        mean score of group s and p that of everybody, it is the mean over groups of KL(p_s ‖ p), whose slope along the
-        score of one of n_s people is share_s / n_s · (logit p_s − logit p).
+        With p_s the mean score of group s and p that of everybody, it is the mean over groups of KL(p_s ‖ p), whose
+        slope along the score of one of n_s people is share_s / n_s · (logit p_s − logit p).
+
+        Parameters
+        ----------
+        rows
+            Encoded rows, as many people of each group, group after group.
+        shares
+            The groups' sizes, adding up to 1.
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
         """
         befores, afters = self._forward(rows)
         scores, tilt = self._scores(afters[-1])
@@ -233,7 +295,20 @@ class Learner:
         return self._backward(rows, befores, afters, (tilt * pull[:, None]).astype(rows.dtype), loss)
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
-        """The squared difference between the scores of pairs, or between ``whole`` vectors of probabilities."""
+        """The squared difference between the scores of pairs, with its slopes.
+
+        Parameters
+        ----------
+        one, other
+            Encoded rows of the pairs, (n, inputs).
+        whole
+            Compare vectors of all class probabilities.
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
+        """
         rows = np.concatenate([one, other])
         befores, afters = self._forward(rows)
         if whole and self._origin.head == "softmax":
@@ -249,7 +324,15 @@ class Learner:
         return self._backward(rows, befores, afters, slope.astype(rows.dtype), float(np.mean(difference**2)))
 
     def step(self, slopes: Slopes, rate: float) -> None:
-        """One update of Adam."""
+        """One update of Adam.
+
+        Parameters
+        ----------
+        slopes
+            Slopes of the loss.
+        rate
+            Learning rate.
+        """
         self._time += 1
         rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
         slope = slopes.flat
