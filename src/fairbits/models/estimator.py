@@ -122,7 +122,15 @@ def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, op
 
 
 def write_estimator(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator: ``.skops``, a pickle, or a booster's own format by the ending."""
+    """Write a fitted estimator: ``.skops``, a pickle, or a booster's own format by the ending.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    path
+        The file; its ending says the format.
+    """
     suffix = path.suffix.lower()
     if suffix == ".skops":
         write_skops(estimator, path)
@@ -133,7 +141,17 @@ def write_estimator(estimator: Any, path: Path) -> None:
 
 
 def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:
-    """The ending of the file that a refitted estimator goes to."""
+    """The ending of the file that a refitted estimator goes to.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    original
+        What the model was read from.
+    options
+        How it was read.
+    """
     found = settled_original(original, options)
     if isinstance(found, Path) and found.suffix.lower() in _ENDINGS:
         return found.suffix.lower()

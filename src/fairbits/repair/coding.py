@@ -32,7 +32,13 @@ class Coding:
     words: str
 
     def of(self, codes: Codes) -> Integers:
-        """The group of each person."""
+        """The group of each person.
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
         return np.asarray(self.by_twin[self.twins.index_of(codes)])
 
 

@@ -81,6 +81,17 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     """Split the cases of a run and the rows of its subject.
 
     With ``rows_for_cases`` a run without cases is no error: the rows stand for them.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The model and its table.
+    rng
+        Source of random numbers.
+    rows_for_cases
+        Whether the rows stand for cases where a run has none.
     """
     plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
     try:

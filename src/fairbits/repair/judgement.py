@@ -49,7 +49,13 @@ class Setting:
         return self.own.with_model(network)
 
     def about(self, fitted: Fitted | None) -> Setting:
-        """The same for a model that was fitted anew and may take other inputs."""
+        """The same for a model that was fitted anew and may take other inputs.
+
+        Parameters
+        ----------
+        fitted
+            How the model is asked; None for one that takes the subject's inputs.
+        """
         if fitted is None or fitted.encoding is self.subject.encoding:
             return self
         return replace(self, subject=replace(self.subject, model=fitted.model, encoding=fitted.encoding))
@@ -93,7 +99,17 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
 
 
 def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
-    """Selection and odds of groups; a regression selects nobody."""
+    """Selection and odds of groups; a regression selects nobody.
+
+    Parameters
+    ----------
+    answers
+        What is decided about the rows.
+    half
+        The rows and cases.
+    subject
+        The model and its table.
+    """
     if subject.schema.regression:
         return ()
     favourable = subject.schema.favourable_index

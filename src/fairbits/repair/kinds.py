@@ -51,7 +51,21 @@ class ModelKind(Protocol):
         sample_weights: Floats | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
-        """A model of this kind, fitted to the rows."""
+        """A model of this kind, fitted to the rows.
+
+        Parameters
+        ----------
+        rows
+            People, as rows of codes.
+        labels
+            Their labels.
+        rng
+            Source of random numbers.
+        sample_weights
+            How much each row counts; None for all alike.
+        settings
+            Parameters in place of its own.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +155,15 @@ class EstimatorKind:
         return self.fitted(made)
 
     def fresh(self, rng: np.random.Generator, settings: Mapping[str, Any] | None = None) -> Any:
-        """An unfitted copy, its seeds set."""
+        """An unfitted copy, its seeds set.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+        settings
+            Parameters in place of its own.
+        """
         from sklearn.base import clone
 
         made = clone(self.estimator)
@@ -151,11 +173,29 @@ class EstimatorKind:
         return made.set_params(**{**seeds, **quiet, **dict(settings or {})})
 
     def targets(self, labels: Floats) -> npt.NDArray[Any]:
-        """Labels as the estimator calls them."""
+        """Labels as the estimator calls them.
+
+        Parameters
+        ----------
+        labels
+            Their labels.
+        """
         return labels if self.classes is None else self.classes[labels.astype(np.int64)]
 
     def fit_estimator(self, made: Any, rows: Any, targets: Any, weighted: Mapping[str, Any]) -> None:
-        """Fit in place; what the library says against it becomes one sentence."""
+        """Fit in place; what the library says against it becomes one sentence.
+
+        Parameters
+        ----------
+        made
+            The estimator.
+        rows
+            People, as rows of codes.
+        targets
+            What it learns, in its own words.
+        weighted
+            Weights of rows, under the name that ``fit`` has for them.
+        """
         from threadpoolctl import threadpool_limits
 
         try:
@@ -169,7 +209,13 @@ class EstimatorKind:
             raise CapabilityError(f"{type(made).__name__} could not be fitted again: {reason.rstrip('.')}.") from error
 
     def fitted(self, made: Any) -> Fitted:
-        """The fitted estimator as a model that can be asked."""
+        """The fitted estimator as a model that can be asked.
+
+        Parameters
+        ----------
+        made
+            The estimator.
+        """
         subject = self.subject
         loaded = adapt(made, subject.schema, subject.options)
         loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
@@ -207,7 +253,15 @@ def kind_to_fit(subject: Subject, *, own_parameters: bool = False) -> ModelKind:
 
 
 def check_rows(subject: Subject, labels: Floats) -> None:
-    """Refuse to train on a table that is too small for it."""
+    """Refuse to train on a table that is too small for it.
+
+    Parameters
+    ----------
+    subject
+        The model and its table.
+    labels
+        Their labels.
+    """
     if len(labels) < MIN_ROWS:
         raise TableError(
             f"the table of {subject.name!r} has {len(labels)} training rows, and training again needs {MIN_ROWS}; "
@@ -221,7 +275,17 @@ def check_rows(subject: Subject, labels: Floats) -> None:
 
 
 def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generator) -> Network:
-    """A network with new weights (He et al. 2015) and other hidden layers; head and activation are the old one's."""
+    """A network with new weights (He et al. 2015) and other hidden layers; head and activation are the old one's.
+
+    Parameters
+    ----------
+    like
+        The network whose head and activation are taken.
+    widths
+        Neurons of each hidden layer.
+    rng
+        Source of random numbers.
+    """
     sizes = (like.inputs, *widths, like.widths[-1])
     weights = [rng.standard_normal((a, b)) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
     activation = like.activations_after[0] if like.activations_after else "relu"
@@ -235,7 +299,13 @@ def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generat
 
 
 def weight_name(estimator: Any) -> str | None:
-    """What ``fit`` calls the weights of rows; None where it takes none."""
+    """What ``fit`` calls the weights of rows; None where it takes none.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    """
     from sklearn.utils.validation import has_fit_parameter
 
     prefix, final = "", estimator

@@ -74,6 +74,14 @@ def repair_run(
         your own with a ``name`` and a ``propose(planner)`` that gives :class:`Proposal` objects.
     attack
         Runs a fresh search against a model.
+    subject
+        The subject of the run, where neither a name nor a file says what it was.
+    seed
+        Same seed, same repair.
+    threads
+        Number of threads; None means all cores.
+    watch
+        Is told what is done.
     **grants
         What the subject's files may do.
 
@@ -243,6 +251,19 @@ def judged_all(
     """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats.
 
     Each comes with its judgement on the held-out half.
+
+    Parameters
+    ----------
+    proposals
+        Each with its proposer's name.
+    halves
+        Both halves of the evidence.
+    setting
+        The subject, and how its twins are told apart.
+    before
+        The model as it is, on both halves.
+    budget
+        The accuracy that may be lost.
     """
     repairs, judgements = [], []
     for family, p in proposals:

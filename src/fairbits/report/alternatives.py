@@ -111,7 +111,13 @@ def write_alternatives(data: AlternativesData, folder: Path) -> Path:
 
 
 def render_alternatives(data: AlternativesData) -> str:
-    """The whole page."""
+    """The whole page.
+
+    Parameters
+    ----------
+    data
+        The record.
+    """
     return rendered(
         "alternatives.html",
         data=data,
@@ -123,13 +129,27 @@ def render_alternatives(data: AlternativesData) -> str:
 
 
 def headings(data: AlternativesData) -> list[str]:
-    """What the columns of figures are called."""
+    """What the columns of figures are called.
+
+    Parameters
+    ----------
+    data
+        The record.
+    """
     decisions = [] if data.regression else ["balanced", "flips", "impact ratio", "selection gap", "odds gap"]
     return [data.quality, "direct bits", "indirect bits", *decisions, "mean k, cases", "proved"]
 
 
 def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str]]:
-    """The figures of one candidate as people read them, each with its interval at 95 % where it has one."""
+    """The figures of one candidate as people read them, each with its interval at 95 % where it has one.
+
+    Parameters
+    ----------
+    one
+        The candidate.
+    data
+        The record.
+    """
     decisions = (
         []
         if data.regression
@@ -152,7 +172,13 @@ def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str
 
 
 def alternatives_markdown(data: AlternativesData) -> str:
-    """The page for a terminal, an editor or a ticket."""
+    """The page for a terminal, an editor or a ticket.
+
+    Parameters
+    ----------
+    data
+        The record.
+    """
     lines = [f"# {cell(data.subject)}: alternatives", "", cell(data.sentence, 400), ""]
     lines += [
         f"Judged on {data.evidence['held_out_rows']:,} rows that no candidate has seen; intervals at 95 %. * marks "

@@ -37,7 +37,13 @@ class ExponentiatedGradients:
     rounds: int = ROUNDS
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Play the game for each bound."""
+        """Play the game for each bound.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+        """
         lessons = Lessons.of(planner, "exponentiated gradient")
         _fairlearn()
         kind = lessons.kind()
@@ -160,7 +166,15 @@ def _together(kind: Any, members: list[Fitted], weights: npt.NDArray[np.float64]
 
 
 def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:
-    """Fitted estimators as one VotingClassifier, by the mean of their probabilities."""
+    """Fitted estimators as one VotingClassifier, by the mean of their probabilities.
+
+    Parameters
+    ----------
+    estimators
+        Fitted, of one kind.
+    weights
+        Their weights, adding up to 1.
+    """
     from sklearn.ensemble import VotingClassifier
     from sklearn.preprocessing import LabelEncoder
 

@@ -56,7 +56,13 @@ class GroupThresholds:
         self._encoded = np.concatenate([part.encode(values[:, i]) for i, part in enumerate(parts)], axis=1)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The moved score of each encoded row."""
+        """The moved score of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        """
         rows = np.asarray(inputs, dtype=self.encoding.dtype)
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise ModelError(f"the model takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
@@ -64,28 +70,58 @@ class GroupThresholds:
         return _moved(own, self._by_twin[self._twin_of(rows)])
 
     def people_scores(self, codes: Codes) -> Array:
-        """The moved score of each person, a row of codes."""
+        """The moved score of each person, a row of codes.
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
         own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
         return _moved(own, self.shifts[self.coding.of(codes)])
 
     def people_class_scores(self, codes: Codes) -> Array:
-        """The probabilities of both classes of each person."""
+        """The probabilities of both classes of each person.
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
         found = self.people_scores(codes)
         both = np.column_stack([1 - found, found])
         return both if self.schema.favourable_index == 1 else both[:, ::-1]
 
     def twin_scores(self, codes: Codes) -> Array:
-        """Moved scores of every twin of every person, (n, m)."""
+        """Moved scores of every twin of every person, (n, m).
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
         return _moved(self._evaluator.scores(codes).astype(np.float64), self._by_twin[None, :])
 
     def twin_class_scores(self, codes: Codes) -> Array:
-        """Probabilities of both classes for every twin, (n, m, 2)."""
+        """Probabilities of both classes for every twin, (n, m, 2).
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
         found = self.twin_scores(codes)
         both = np.stack([1 - found, found], axis=2)
         return both if self.schema.favourable_index == 1 else both[:, :, ::-1]
 
     def fits(self, evaluator: Evaluator) -> bool:
-        """Whether an evaluator means the same twins."""
+        """Whether an evaluator means the same twins.
+
+        Parameters
+        ----------
+        evaluator
+            Asks a model about twins.
+        """
         mine, theirs = self._evaluator.twins, evaluator.twins
         same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
         return same and self.encoding.same_as(evaluator.encoding)
@@ -202,7 +238,13 @@ class Thresholded:
 
 
 def thresholds_text(model: GroupThresholds) -> str:
-    """The model as a small Python file around whatever gives the scores."""
+    """The model as a small Python file around whatever gives the scores.
+
+    Parameters
+    ----------
+    model
+        The model.
+    """
     from fairbits.domain import Decoder
 
     schema, twins = model.schema, model.coding.twins

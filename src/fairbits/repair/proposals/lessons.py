@@ -29,6 +29,13 @@ class Lessons:
     def of(cls, planner: Planner, purpose: str) -> Lessons:
         """The lessons of a plan; ``purpose`` begins the sentence where there are none.
 
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+        purpose
+            What it is for: the beginning of the sentence.
+
         Raises
         ------
         CapabilityError
@@ -56,7 +63,15 @@ class Lessons:
 
 
 def needs_weights(planner: Planner, purpose: str) -> CapabilityError:
-    """Why something that changes weights has nothing for this model."""
+    """Why something that changes weights has nothing for this model.
+
+    Parameters
+    ----------
+    planner
+        The model, the plan's half of the evidence and the subject.
+    purpose
+        What it is for: the beginning of the sentence.
+    """
     from fairbits.models import kind_of
 
     return CapabilityError(

@@ -27,7 +27,13 @@ class PrejudiceRemover:
     updates: int = UPDATES
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Train the network further under the penalty."""
+        """Train the network further under the penalty.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+        """
         network = planner.network
         if not isinstance(network, Network):
             raise needs_weights(planner, "the prejudice remover")

@@ -70,7 +70,13 @@ class Planner:
     retrain: bool = True
 
     def rng(self, name: str) -> np.random.Generator:
-        """Randomness of a proposer's own: whoever else proposes changes nothing about it."""
+        """Randomness of a proposer's own: whoever else proposes changes nothing about it.
+
+        Parameters
+        ----------
+        name
+            What the randomness is for.
+        """
         key = (*self.seed.spawn_key, zlib.crc32(name.encode()))
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
@@ -85,6 +91,11 @@ class Proposer(Protocol):
 
     def propose(self, planner: Planner) -> Iterable[Proposal]:
         """Models that are worth judging.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
 
         Raises
         ------

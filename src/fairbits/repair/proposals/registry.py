@@ -63,5 +63,11 @@ def proposers_of(wanted: Iterable[str | Proposer]) -> tuple[Proposer, ...]:
 
 
 def asked_by_name(wanted: Sequence[str | Proposer]) -> frozenset[str]:
-    """Proposers that somebody wants by name: where they have nothing to propose, that is an error and no note."""
+    """Proposers that somebody wants by name: where they have nothing to propose, that is an error and no note.
+
+    Parameters
+    ----------
+    wanted
+        Names and objects as they were given.
+    """
     return frozenset(one if isinstance(one, str) else one.name for one in wanted) - {ALL}

@@ -28,7 +28,13 @@ class Surgery:
     name: str = "weights"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Everything that changes weights and is worth judging."""
+        """Everything that changes weights and is worth judging.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+        """
         if isinstance(planner.network, Network):
             yield from _Changes(planner).proposals(planner.network)
 
@@ -121,6 +127,11 @@ class _Changes:
 
 def neurons_in_words(dos: tuple[Do, ...]) -> str:
     """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts from 0.
+
+    Parameters
+    ----------
+    dos
+        The interventions.
 
     >>> neurons_in_words((Do(0, 3, 1.25), Do(2, 1, 0.0)))
     '1:3=1.25 3:1=0'
