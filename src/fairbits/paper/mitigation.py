@@ -193,10 +193,11 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
         gaps = [(g["selection_gap"], o["selection_gap"]) for g, o in level]
         closer = sum(None not in pair and pair[1] < pair[0] for pair in gaps)
         bits = median(one["bits"]["value"] for _, one in level)
+        own = median(guard["bits"]["value"] for guard, _ in level)
         lost = median(100 * (one["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, one in level)
         lines.append(
             f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there it uses more "
-            f"direct bits on {more} (median {bits:.2f}, the guard 0), has the smaller selection gap on {closer}, and "
+            f"direct bits on {more} (median {bits:.2f}, the guard {own:g}), has the smaller selection gap on {closer}, and "
             f"its accuracy on held-out rows differs by {lost:+.1f} points at the median."
         )
     return lines
