@@ -32,6 +32,8 @@ MAX_PEOPLE = 40_000
 MIN_PEOPLE = 200
 #: Neighbours in order of Ŝ among whom residuals change hands.
 NEIGHBOURS = 50
+#: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
+STAND_INS = 8
 #: Gains are cut at so many bits: one person cannot carry the figure.
 CLIP = 6.0
 #: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
@@ -81,7 +83,7 @@ class Justified:
 
     Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` the estimates of
     E[S|J] that both observers get,
-    ``weaker`` those from half as many people, ``stand_in`` the score of the placebo.
+    ``weaker`` those from half as many people, ``stand_ins`` scores of the placebo.
     """
 
     rows: npt.NDArray[np.int64]
@@ -90,7 +92,7 @@ class Justified:
     scores: Floats
     summaries: Floats
     weaker: Floats
-    stand_in: Floats
+    stand_ins: Floats
     fold: npt.NDArray[np.int64]
     explained: float
     learnable: float
@@ -135,8 +137,8 @@ def justified_of(
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
-    stand_in = best + _swapped(best, wanted - best, rng)
-    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
+    stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
+    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
 
 
 def usable_bits(
@@ -176,8 +178,10 @@ def usable_bits(
         "without": (known, kinds),
         "with": (np.column_stack([known, justified.scores]), (*kinds, False)),
         "weak": (weak, kinds),
-        "better": (np.column_stack([weak, justified.stand_in]), (*kinds, False)),
+        "better": (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
     }
+    for i, one in enumerate(justified.stand_ins):
+        sets[f"stand-in {i}"] = (np.column_stack([known, one]), (*kinds, False))
     losses: dict[str, list[Floats]] = {name: [] for name in sets}
     of_row = np.full(len(groups), -1, dtype=np.int64)
     of_row[rows] = codes
@@ -187,24 +191,35 @@ def usable_bits(
             return None
         # The same people stop both observers of a comparison, so that chance does not tell them apart.
         seed = int(rng.integers(2**31))
-        for name, (columns, categorical) in sets.items():
-            losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=seed))
-    none, own, weaker, better = (np.concatenate(losses[name]) for name in sets)
+        for i, (name, (columns, categorical)) in enumerate(sets.items()):
+            own_seed = seed + max(0, i - 3)
+            losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=own_seed))
+    none, own, weaker, better, *stand_ins = (np.concatenate(losses[name]) for name in sets)
+    return _claimed(justified, none, own, weaker, better, np.stack(stand_ins), level=level)
+
+
+def _claimed(
+    justified: Justified, none: Floats, own: Floats, weaker: Floats, better: Floats, stand_ins: Floats, *, level: float
+) -> UsableBits:
+    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners."""
     z, root = float(special.ndtri(level)), np.sqrt(len(none))
-    gain, step = np.clip(none - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
+    chance = stand_ins.mean(axis=1)
+    fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
+    reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
+    gain, step = np.clip(reference - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
     estimate = float(gain.mean())
-    low = estimate - z * float(gain.std(ddof=1)) / root
+    low = estimate - float(np.hypot(z * gain.std(ddof=1) / root, fits))
     placebo = STEPS * max(0.0, float(step.mean()))
     high = placebo + STEPS * z * float(step.std(ddof=1)) / root
     excess = gain - STEPS * step if placebo > 0 else gain
-    beyond = float(excess.mean()) - z * float(excess.std(ddof=1)) / root
-    sure = min(low, beyond) > 0 and estimate > placebo and justified.learnable < MAX_LEARNABLE
+    beyond = float(excess.mean()) - float(np.hypot(z * excess.std(ddof=1) / root, fits))
+    sure = min(low, beyond) > 0 and justified.learnable < MAX_LEARNABLE
     return UsableBits(
         bits=estimate if sure else 0.0,
         estimate=estimate,
         low=min(low, beyond) if sure else 0.0,
         placebo=placebo,
-        placebo_high=high,
+        placebo_high=float(high),
         explained=justified.explained,
         learnable=justified.learnable,
         people=len(gain),
