@@ -80,7 +80,13 @@ def rare(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
 
 
 #: Scores with known bits, by name.
-SCORES = {"noisy copy": noisy_copy, "normal": gaussian, "cauchy": cauchy, "five grades, four groups": grades, "rare": rare}
+SCORES = {
+    "noisy copy": noisy_copy,
+    "normal": gaussian,
+    "cauchy": cauchy,
+    "five grades, four groups": grades,
+    "rare": rare,
+}
 
 
 def trap(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

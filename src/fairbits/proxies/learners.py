@@ -178,7 +178,9 @@ def _ranks(
 ) -> tuple[tuple[int, Floats, Floats], ...]:
     """Labels of large categories by what is to be learned: column, labels, smoothed means."""
     found = []
-    targets = [wanted] if n_groups <= 2 else [np.asarray(wanted == k, dtype=np.float64) for k in range(min(3, n_groups))]
+    targets = (
+        [wanted] if n_groups <= 2 else [np.asarray(wanted == k, dtype=np.float64) for k in range(min(3, n_groups))]
+    )
     for i, is_one in enumerate(categorical):
         labels, place = np.unique(features[:, i], return_inverse=True)
         if not is_one or len(labels) <= MANY_LABELS:

@@ -19,9 +19,7 @@ SQUARES, LOGIT, SOFTMAX = 0, 1, 2
 
 
 @compiled
-def boost_trees(
-    bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, rate, ridge, patience, splits, leaves
-):
+def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, rate, ridge, patience, splits, leaves):
     """Grow trees on the first ``n_fit`` people, and keep as many as serve the others best.
 
     ``bins`` are people by columns; ``wanted`` the target, a group's number for ``LOGIT`` and ``SOFTMAX``. ``splits``
@@ -29,62 +27,25 @@ def boost_trees(
     """
     n, width = bins.shape
     sums = np.zeros((n_outputs, n))
-    slope, bend = np.zeros(n), np.ones(n)
+    slope, bend = np.zeros(n_fit), np.ones(n_fit)
     leaf = np.zeros(n, dtype=np.int32)
-    size = 2**depth
-    histogram = np.zeros((size, width, n_bins, 2))
-    gains = np.zeros(n_bins)
+    histogram = np.zeros((2**depth, width, n_bins, 2))
     best_loss, best_trees = _held_out(sums, wanted, n_fit, loss), 0
     for tree in range(n_trees):
-        before = sums.copy() if loss == SOFTMAX else sums
+        before = sums.copy()
         for output in range(n_outputs):
-            for i in range(n_fit):
-                if loss == SQUARES:
-                    slope[i] = wanted[i] - sums[0, i]
-                elif loss == LOGIT:
-                    p = 1.0 / (1.0 + np.exp(-sums[0, i]))
-                    slope[i], bend[i] = wanted[i] - p, max(p * (1.0 - p), 1e-6)
-                else:
-                    top, total = before[0, i], 0.0
-                    for k in range(1, n_outputs):
-                        top = max(top, before[k, i])
-                    for k in range(n_outputs):
-                        total += np.exp(before[k, i] - top)
-                    p = np.exp(before[output, i] - top) / total
-                    slope[i], bend[i] = (1.0 if wanted[i] == output else 0.0) - p, max(p * (1.0 - p), 1e-6)
+            _slopes(before, wanted, loss, output, slope, bend)
             leaf[:] = 0
             for level in range(depth):
-                here = 2**level
-                histogram[:here] = 0.0
-                for i in range(n_fit):
-                    for f in range(width):
-                        histogram[leaf[i], f, bins[i, f], 0] += slope[i]
-                        histogram[leaf[i], f, bins[i, f], 1] += bend[i]
-                best_gain, best_f, best_b = -1.0, 0, n_bins - 1
-                for f in range(width):
-                    gains[:] = 0.0
-                    for place in range(here):
-                        all_g, all_h = 0.0, 0.0
-                        for b in range(n_bins):
-                            all_g += histogram[place, f, b, 0]
-                            all_h += histogram[place, f, b, 1]
-                        g, h = 0.0, 0.0
-                        for b in range(n_bins):
-                            g += histogram[place, f, b, 0]
-                            h += histogram[place, f, b, 1]
-                            other = all_g - g
-                            gains[b] += g * g / (h + ridge) + other * other / (all_h - h + ridge)
-                    for b in range(n_bins):
-                        if gains[b] > best_gain + 1e-12:
-                            best_gain, best_f, best_b = gains[b], f, b
-                splits[tree, output, level, 0], splits[tree, output, level, 1] = best_f, best_b
+                f, b = _question(bins, leaf, slope, bend, 2**level, histogram, ridge)
+                splits[tree, output, level, 0], splits[tree, output, level, 1] = f, b
                 for i in range(n):
-                    leaf[i] = 2 * leaf[i] + (1 if bins[i, best_f] > best_b else 0)
-            total_g, total_h = np.zeros(size), np.zeros(size)
+                    leaf[i] = 2 * leaf[i] + (1 if bins[i, f] > b else 0)
+            total_g, total_h = np.zeros(2**depth), np.zeros(2**depth)
             for i in range(n_fit):
                 total_g[leaf[i]] += slope[i]
                 total_h[leaf[i]] += bend[i]
-            for place in range(size):
+            for place in range(2**depth):
                 leaves[tree, output, place] = rate * total_g[place] / (total_h[place] + ridge)
             for i in range(n):
                 sums[output, i] += leaves[tree, output, leaf[i]]
@@ -94,6 +55,50 @@ def boost_trees(
         elif tree + 1 - best_trees >= patience:
             break
     return best_trees
+
+
+@compiled
+def _slopes(sums, wanted, loss, output, slope, bend):
+    """Minus the first and the second derivative of the loss for each person."""
+    n_outputs = sums.shape[0]
+    for i in range(len(slope)):
+        if loss == SQUARES:
+            slope[i] = wanted[i] - sums[0, i]
+            continue
+        if loss == LOGIT:
+            p, hit = 1.0 / (1.0 + np.exp(-sums[0, i])), wanted[i]
+        else:
+            total = 0.0
+            for k in range(n_outputs):
+                total += np.exp(sums[k, i] - sums[output, i])
+            p, hit = 1.0 / total, 1.0 if wanted[i] == output else 0.0
+        slope[i], bend[i] = hit - p, max(p * (1.0 - p), 1e-6)
+
+
+@compiled
+def _question(bins, leaf, slope, bend, n_leaves, histogram, ridge):
+    """The column and the bin that split all leaves best."""
+    width, n_bins = bins.shape[1], histogram.shape[2]
+    histogram[:n_leaves] = 0.0
+    for i in range(len(slope)):
+        for f in range(width):
+            histogram[leaf[i], f, bins[i, f], 0] += slope[i]
+            histogram[leaf[i], f, bins[i, f], 1] += bend[i]
+    best_gain, best_f, best_b = -1.0, 0, n_bins - 1
+    gains = np.zeros(n_bins)
+    for f in range(width):
+        gains[:] = 0.0
+        for place in range(n_leaves):
+            all_g, all_h = histogram[place, f, :, 0].sum(), histogram[place, f, :, 1].sum()
+            g, h = 0.0, 0.0
+            for b in range(n_bins):
+                g += histogram[place, f, b, 0]
+                h += histogram[place, f, b, 1]
+                gains[b] += g * g / (h + ridge) + (all_g - g) ** 2 / (all_h - h + ridge)
+        for b in range(n_bins):
+            if gains[b] > best_gain + 1e-12:
+                best_gain, best_f, best_b = gains[b], f, b
+    return best_f, best_b
 
 
 @compiled

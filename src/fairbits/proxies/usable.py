@@ -119,6 +119,8 @@ def justified_of(
     Justified
         About 40,000 people at most.
     """
+    from threadpoolctl import threadpool_limits
+
     rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
     features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
@@ -131,7 +133,10 @@ def justified_of(
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
             learned = boosted(features[people], categorical, wanted[people], rng)
             found[here, 0] = learned.sums(features[here])[0]
-            found[here, 1] = waves.mean(wanted, people, here)
+            with threadpool_limits(
+                limits=1
+            ):  # matrices of this size are quick alone; threads would wait for each other
+                found[here, 1] = waves.mean(wanted, people, here)
     best, error = _mixed(summaries, wanted)
     before = _mixed(weaker, wanted)[1]
     variance = float(wanted.var())

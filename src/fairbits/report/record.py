@@ -235,7 +235,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupChange:
     """Differences between groups of people before and after: largest rate minus smallest."""
 
     attributes: tuple[str, ...]
@@ -258,7 +258,7 @@ class Repaired:
     rows_unseen: bool
     repairs: tuple[Mend, ...]
     changes: tuple[Change, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GroupChange, ...]
     files: tuple[str, ...]
     warnings: tuple[str, ...]
     document: Mapping[str, Any]

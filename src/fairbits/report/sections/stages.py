@@ -9,7 +9,18 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from fairbits.domain import quality
-from fairbits.report.record import Change, Debugged, Group, Layer, Mend, Neuron, Pointer, Repaired, Share, Together
+from fairbits.report.record import (
+    Change,
+    Debugged,
+    GroupChange,
+    Layer,
+    Mend,
+    Neuron,
+    Pointer,
+    Repaired,
+    Share,
+    Together,
+)
 from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
@@ -172,9 +183,9 @@ def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, An
     return tuple(change for change in found if change.before is not None)
 
 
-def _groups(groups: dict[str, Any]) -> tuple[Group, ...]:
+def _groups(groups: dict[str, Any]) -> tuple[GroupChange, ...]:
     found = []
     for before, after in zip(groups["before"], groups["after"], strict=True):
         pairs = ((before[name], after[name]) for name in ("selection", "equal_opportunity", "average_odds"))
-        found.append(Group(tuple(before["attributes"]), *pairs))
+        found.append(GroupChange(tuple(before["attributes"]), *pairs))
     return tuple(found)
