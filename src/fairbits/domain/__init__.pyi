@@ -1,3 +1,4 @@
+from .arrow import numpy_of as numpy_of
 from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Codes as Codes

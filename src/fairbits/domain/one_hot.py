@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute
 
 if TYPE_CHECKING:
@@ -91,5 +92,5 @@ def _zeros_and_ones(column: Any) -> npt.NDArray[np.float64] | None:
     kind = column.type
     if column.null_count or not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    values = column.cast(pa.float64()).to_numpy()
+    values = numpy_of(column.cast(pa.float64()))
     return values if np.isin(values, (0.0, 1.0)).all() else None
