@@ -17,6 +17,7 @@ from fairbits.subject import Subject, make_subject
 if TYPE_CHECKING:
     from fairbits.audit.pipeline import Audited
     from fairbits.audit.run import AuditRun
+    from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.measure import GroupTable
@@ -333,20 +334,26 @@ class Audit:
         repeats: int | None = None,
         within: int | None = None,
         min_plausibility: float | None = None,
-    ) -> Audited:
+        by: str | None = None,
+    ) -> Audited | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
         ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
         with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
         ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
-        the mean of so many answers of the model as a score.
+        the mean of so many answers of the model as a score; ``by`` is a column of periods, such as a month. A subject
+        with scores only gets a :class:`ScoresAudit`: groups and indirect bits.
         """
         from fairbits.audit.pipeline import Wishes, audit_subject
         from fairbits.search import seconds_of
 
+        if self.subject.scores_only:
+            from fairbits.audit.scores_only import audit_scores
+
+            return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         wishes = Wishes(
-            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility, by
         )
         subject = self._answering(repeats)
         return audit_subject(subject, wishes, None if out is None else Path(out), resume=resume)

@@ -14,6 +14,7 @@ from fairbits.measure import Decided, Grouping, crossed, default_epsilon, qid
 from fairbits.proxies.bits import ScoreBits, chained_bits, score_bits
 from fairbits.proxies.columns import ColumnBits, column_bits, strata_of
 from fairbits.proxies.matched import matched_people
+from fairbits.proxies.pairs import best_pair
 from fairbits.proxies.records import AttributeStudy
 from fairbits.proxies.usable import MAX_LEARNABLE, UsableBits, justified_of, usable_bits
 from fairbits.randomness import generator
@@ -87,7 +88,8 @@ class AttributeWork:
                 matched = matched_people(
                     groups, self.features, self.categorical, self.decided.scores, rng, epsilon=epsilon
                 )
-        return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched)
+        pair = best_pair(groups, self.decided.scores)
+        return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
 
     def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
         """An intersection, by the chain rule."""

@@ -13,10 +13,10 @@ from scipy import special
 
 from fairbits.proxies.oblivious_trees import LOGIT, SOFTMAX, SQUARES, boost_trees, sum_trees
 
-#: Cut points of a column.
-BINS = 32
-#: Trees at most, levels of each, how fast they learn, and how many may pass without a gain on held-out people.
-TREES, DEPTH, RATE, RIDGE, PATIENCE = 150, 4, 0.15, 3.0, 8
+#: Cut points of a column: for guessing a group, and for learning a number from many people.
+BINS, FINE_BINS, MANY_PEOPLE = 32, 64, 2000
+#: Trees at most, for groups and for numbers; levels, how fast they learn, and how many may pass without a gain.
+TREES, NUMBER_TREES, DEPTH, RATE, RIDGE, PATIENCE = 150, 400, 4, 0.15, 3.0, 8
 #: The share of people who only say when to stop.
 HELD_OUT = 0.15
 #: A category with more labels is ranked by what is to be learned; one with fewer gets a column per label.
@@ -39,6 +39,7 @@ class Boosted:
     splits: Integers
     leaves: Floats
     loss: int
+    finished: bool  # whether held-out people no longer gained; otherwise more trees would have learned more
 
     def sums(self, features: Floats) -> Floats:
         """What the trees add up to, an output per row: a mean, a logit, or the exponents of a soft maximum."""
@@ -95,13 +96,17 @@ def boosted(
         start, target = np.zeros(outputs), own
     ranks = _ranks(features[order[:n_fit]], categorical, own[:n_fit], n_groups)
     columns = _ranked(features, ranks)[order]
-    cuts = tuple(_cuts(column) for column in columns[:n_fit].T)
-    splits = np.zeros((TREES, outputs, DEPTH, 2), dtype=np.int64)
-    leaves = np.zeros((TREES, outputs, 2**DEPTH))
-    n_trees = boost_trees(
-        _binned(columns, cuts), target, n_fit, BINS, outputs, loss, TREES, DEPTH, RATE, RIDGE, PATIENCE, splits, leaves
+    n_bins = FINE_BINS if n_groups == 0 and n_fit >= MANY_PEOPLE else BINS
+    most = NUMBER_TREES if n_groups == 0 else TREES
+    cuts = tuple(_cuts(column, n_bins) for column in columns[:n_fit].T)
+    splits = np.zeros((most, outputs, DEPTH, 2), dtype=np.int64)
+    leaves = np.zeros((most, outputs, 2**DEPTH))
+    bins = _binned(columns, cuts)
+    n_trees = int(
+        boost_trees(bins, target, n_fit, n_bins, outputs, loss, most, DEPTH, RATE, RIDGE, PATIENCE, splits, leaves)
     )
-    return Boosted(cuts, ranks, start, int(n_trees), splits[:n_trees], leaves[:n_trees] * spread, loss)
+    finished = n_trees <= most - PATIENCE
+    return Boosted(cuts, ranks, start, n_trees, splits[:n_trees], leaves[:n_trees] * spread, loss, finished)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,11 +208,11 @@ def _ranked(features: Floats, ranks: tuple[tuple[int, Floats, Floats], ...]) -> 
     return np.column_stack([features, *more])
 
 
-def _cuts(column: Floats) -> Floats:
+def _cuts(column: Floats, n_bins: int) -> Floats:
     values = np.unique(column)
-    if len(values) <= BINS:
+    if len(values) <= n_bins:
         return np.asarray((values[1:] + values[:-1]) / 2)
-    return np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
+    return np.unique(np.quantile(column, np.linspace(0, 1, n_bins + 1)[1:-1]))
 
 
 def _binned(columns: Floats, cuts: tuple[Floats, ...]) -> npt.NDArray[np.uint8]:

@@ -10,6 +10,7 @@ from fairbits.measure import GroupTable, documents_of
 from fairbits.proxies.bits import ScoreBits
 from fairbits.proxies.columns import ColumnBits
 from fairbits.proxies.matched import Matching
+from fairbits.proxies.pairs import GuessPair
 from fairbits.proxies.periods import Period
 from fairbits.proxies.usable import UsableBits
 from fairbits.subject import Subject
@@ -42,6 +43,8 @@ class AttributeStudy:
         People alike on the justified attributes.
     reason
         Why something cannot be known.
+    pair
+        The two groups that the score tells apart best.
     """
 
     attribute: str
@@ -54,6 +57,7 @@ class AttributeStudy:
     columns: tuple[ColumnBits, ...] = ()
     matched: Matching | None = None
     reason: str | None = None
+    pair: GuessPair | None = None
 
     @property
     def copies(self) -> tuple[str, ...]:
@@ -76,6 +80,7 @@ class AttributeStudy:
             "entropy": None if score is None else score.entropy,
             "guess_before": None if score is None else score.guess_before,
             "guess_after": None if score is None else score.guess_after,
+            "guess_pair": None if self.pair is None else asdict(self.pair),
             "usable_bits": None if usable is None else usable.bits,
             "usable_low": None if usable is None else usable.low,
             "usable_estimate": None if usable is None else usable.estimate,

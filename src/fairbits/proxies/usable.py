@@ -128,10 +128,12 @@ def justified_of(
     fold[rng.permutation(n)[: n // 2]] = 1
     summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
     waves = Waves.of(features, categorical, rng)
+    finished = True
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
             learned = boosted(features[people], categorical, wanted[people], rng)
+            finished &= learned.finished
             found[here, 0] = learned.sums(features[here])[0]
             with threadpool_limits(
                 limits=1
@@ -141,7 +143,9 @@ def justified_of(
     before = _mixed(weaker, wanted)[1]
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
-    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
+    # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
+    known = finished and error > 0
+    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if known else 1.0
     stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
     return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
 

@@ -37,7 +37,17 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{before:.1%} of the time without the score, and {after:.1%} with it"
+        f"{before:.1%} of the time without the score, and {after:.1%} with it{_told_apart(entry.get('guess_pair'))}"
+    )
+
+
+def _told_apart(pair: Mapping[str, Any] | None) -> str:
+    """Where one group is much larger, its name is always the best guess; pairs of people still show the odds."""
+    if pair is None:
+        return ""
+    return (
+        f"; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
+        f"{pair['right']:.1%} of cases (a coin: 50 %)"
     )
 
 

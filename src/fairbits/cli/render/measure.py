@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -44,7 +45,7 @@ def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupT
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
-def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
+def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None = None) -> None:
     """A model that takes no protected attribute, or is not at hand: groups and indirect bits."""
     from fairbits.cli.render.proxies import show_bits
 
@@ -59,6 +60,8 @@ def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
     console.print(groups_text(found.groups))
     for note in (*document["notes"], *subject.notes):
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
+    if page is not None:
+        console.print(Text("report  ").append(str(page), style="bold"), soft_wrap=True)
 
 
 def _headline(subject: Subject, found: Measurement) -> Text:
