@@ -155,14 +155,13 @@ class _Cut:
         return found
 
     def guesses(self, codes: Integers) -> tuple[float, float]:
-        """How often the likeliest group is right: by the base rate, and by the bin of the score."""
-        before = after = 0
+        """How often the likeliest group is right: by the base rate, and by the bin of the score in the other half."""
+        after = 0
         for fit, test, bins in self.halves:
             table, counts = self._counts(codes, fit, bins), self._counts(codes, test, bins)
-            before += int(counts[:, np.argmax(table.sum(axis=0))].sum())
             after += int(counts[np.arange(len(table)), np.argmax(table, axis=1)].sum())
-        n = max(1, len(codes))
-        return before / n, max(before, after) / n
+        before = int(np.bincount(codes).max())
+        return before / len(codes), max(before, after) / len(codes)
 
     def _ratios(self, codes: Integers, fit: Integers, test: Integers, bins: Integers) -> tuple[Floats, Integers]:
         """For each bin and group the log2-ratio of the guess to the base rate of those tested, and their count."""

@@ -16,7 +16,7 @@ from fairbits.proxies.oblivious_trees import LOGIT, SOFTMAX, SQUARES, boost_tree
 #: Cut points of a column: for guessing a group, and for learning a number from many people.
 BINS, FINE_BINS, MANY_PEOPLE = 32, 64, 2000
 #: Trees at most, for groups and for numbers; levels, how fast they learn, and how many may pass without a gain.
-TREES, NUMBER_TREES, DEPTH, RATE, RIDGE, PATIENCE = 150, 400, 4, 0.15, 3.0, 8
+TREES, NUMBER_TREES, DEPTH, RATE, RIDGE, PATIENCE, NUMBER_PATIENCE = 150, 400, 4, 0.15, 3.0, 8, 20
 #: The share of people who only say when to stop.
 HELD_OUT = 0.15
 #: A category with more labels is ranked by what is to be learned; one with fewer gets a column per label.
@@ -97,15 +97,15 @@ def boosted(
     ranks = _ranks(features[order[:n_fit]], categorical, own[:n_fit], n_groups)
     columns = _ranked(features, ranks)[order]
     n_bins = FINE_BINS if n_groups == 0 and n_fit >= MANY_PEOPLE else BINS
-    most = NUMBER_TREES if n_groups == 0 else TREES
+    most, patience = (NUMBER_TREES, NUMBER_PATIENCE) if n_groups == 0 else (TREES, PATIENCE)
     cuts = tuple(_cuts(column, n_bins) for column in columns[:n_fit].T)
     splits = np.zeros((most, outputs, DEPTH, 2), dtype=np.int64)
     leaves = np.zeros((most, outputs, 2**DEPTH))
     bins = _binned(columns, cuts)
     n_trees = int(
-        boost_trees(bins, target, n_fit, n_bins, outputs, loss, most, DEPTH, RATE, RIDGE, PATIENCE, splits, leaves)
+        boost_trees(bins, target, n_fit, n_bins, outputs, loss, most, DEPTH, RATE, RIDGE, patience, splits, leaves)
     )
-    finished = n_trees <= most - PATIENCE
+    finished = n_trees <= most - patience
     return Boosted(cuts, ranks, start, n_trees, splits[:n_trees], leaves[:n_trees] * spread, loss, finished)
 
 

@@ -132,20 +132,21 @@ def justified_of(
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
-            learned = boosted(features[people], categorical, wanted[people], rng)
-            finished &= learned.finished
-            found[here, 0] = learned.sums(features[here])[0]
-            with threadpool_limits(
-                limits=1
-            ):  # matrices of this size are quick alone; threads would wait for each other
+            # Two with other people held out: where one stopped too early by chance, the other seldom does.
+            learned = [boosted(features[people], categorical, wanted[people], rng) for _ in range(2)]
+            finished &= all(one.finished for one in learned)
+            found[here, 0] = np.mean([one.sums(features[here])[0] for one in learned], axis=0)
+            with threadpool_limits(limits=1):  # quick alone; threads would only wait for each other
                 found[here, 1] = waves.mean(wanted, people, here)
-    best, error = _mixed(summaries, wanted)
-    before = _mixed(weaker, wanted)[1]
+    best = _mixed(summaries, wanted)
+    left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
+    error, fall = float(left.mean()), before - left
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
     known = finished and error > 0
-    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if known else 1.0
+    steepest = float(fall.mean() + special.ndtri(LEVEL) * fall.std() / np.sqrt(n))
+    learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
     stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
     return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
 
@@ -239,12 +240,11 @@ def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> n
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
-def _mixed(summaries: Floats, wanted: Floats) -> tuple[Floats, float]:
-    """The learners' estimates weighted by how near each is, and the mean square error of that."""
+def _mixed(summaries: Floats, wanted: Floats) -> Floats:
+    """The learners' estimates weighted by how near each is."""
     errors = np.maximum(((summaries - wanted[:, None]) ** 2).mean(axis=0), 1e-300)
-    weights = errors**-2.0 / (errors**-2.0).sum()
-    best = summaries @ weights
-    return best, float(((wanted - best) ** 2).mean())
+    weights = errors.min() ** 2 / errors**2
+    return np.asarray(summaries @ (weights / weights.sum()))
 
 
 def _log2_loss(

@@ -85,6 +85,11 @@ def _usable(entry: Mapping[str, Any]) -> str:
         return (
             f"to somebody who knows the justified attributes it still tells {entry['usable_bits']:.3f} bits (at least "
             f"{entry['usable_low']:.3f}; placebo {placebo:.3f})"
+            + (
+                "; that is more than by itself, because what the justified attributes explain can be taken off"
+                if entry["usable_low"] > entry["bits"]
+                else ""
+            )
         )
     return f"beyond the justified attributes nothing can be claimed: 0 usable bits (placebo {placebo:.3f})"
 
@@ -94,5 +99,9 @@ def _matched(name: str, matched: Mapping[str, Any]) -> str:
     return (
         f"{matched['people']:,} people have somebody alike on the justified attributes in every group of {name}: their "
         f"scores span {matched['span']:.3f} on average, {matched['placebo_span']:.3f} within the own group "
-        f"(difference {excess['value']:+.3f}, {excess['low']:+.3f} to {excess['high']:+.3f})"
+        f"(difference {_signed(excess['value'])}, {_signed(excess['low'])} to {_signed(excess['high'])})"
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")

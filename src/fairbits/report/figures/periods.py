@@ -39,7 +39,9 @@ def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture |
     upper, lower = frame(made, (62, 214, 520, 330)), frame(made, (62, 54, 520, 176))
     names = [one["attribute"] for one in periods[0]["bits"]][: len(COLOURS)]
     for name, colour in zip(names, COLOURS, strict=False):
-        found = [next((one for one in period["bits"] if one["attribute"] == name), {}) for period in periods]
+        found: list[Mapping[str, Any]] = [
+            next((one for one in period["bits"] if one["attribute"] == name), {}) for period in periods
+        ]
         _line(upper, [(one.get("bits"), one.get("low"), one.get("bits")) for one in found], name, colour)
     name_axes(upper, y="bits that the score tells (shade: at least)")
     key = "selection_rate" if any(one["selection_rate"] is not None for one in periods) else "scoring_rate"
