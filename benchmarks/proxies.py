@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 from fairbits.proxies import justified_of, score_bits, usable_bits
 from fairbits.proxies.columns import column_bits
 from tests.proxies.planted import NOTHING_USABLE, SCORES, SOMETHING_USABLE, groups_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 
 
 def two_groups(codes: np.ndarray, name: str = "sex") -> Grouping:

@@ -243,7 +243,7 @@ def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> n
 def _mixed(summaries: Floats, wanted: Floats) -> Floats:
     """The learners' estimates weighted by how near each is."""
     errors = np.maximum(((summaries - wanted[:, None]) ** 2).mean(axis=0), 1e-300)
-    weights = errors.min() ** 2 / errors**2
+    weights = (errors.min() / errors) ** 2
     return np.asarray(summaries @ (weights / weights.sum()))
 
 

@@ -35,7 +35,8 @@ def show(found: ProxyStudy) -> None:
     for entry in document["attributes"]:
         if entry["by_column"]:
             console.print(_columns(entry))
-        if entry["matched"] and entry["matched"]["pairs"]:
+        # Where people of one group are scored as far apart, a pair shows nothing about groups.
+        if entry["matched"] and entry["matched"]["pairs"] and entry["matched"]["excess"]["low"] > 0:
             console.print(_pairs(entry))
     if document["periods"]:
         console.print(_periods(document))

@@ -46,7 +46,10 @@ def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture |
     name_axes(upper, y="bits that the score tells (shade: at least)")
     key = "selection_rate" if any(one["selection_rate"] is not None for one in periods) else "scoring_rate"
     tables = [next((one for one in period["groups"] if one["attribute"] == attribute), None) for period in periods]
-    groups = list(dict.fromkeys(one["group"] for table in tables if table for one in table["groups"]))[: len(COLOURS)]
+    people: dict[str, int] = {}
+    for one in (one for table in tables if table for one in table["groups"]):
+        people[one["group"]] = people.get(one["group"], 0) + (0 if one["small"] else one["people"])
+    groups = [group for group in sorted(people, key=lambda group: -people[group]) if people[group]][: len(COLOURS)]
     for group, colour in zip(groups, COLOURS, strict=False):
         rows = [_row(table, group) for table in tables]
         ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
@@ -55,6 +58,7 @@ def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture |
     for ax in (upper, lower):
         ax.set_xlim(-0.3, len(places) - 0.7)
         ax.set_ylim(bottom=0)
+        _spread_names(ax)
     upper.tick_params(labelbottom=False)
     upper.set_xticks(places[::step])
     ticks(lower, "x", list(places[::step]), [shortened(one["period"], 9) for one in periods[::step]])
@@ -78,3 +82,21 @@ def _line(ax: Frame, ends: Sequence[tuple[float | None, ...]], name: str, colour
     ax.plot(places, values[:, 0], color=colour, linewidth=2, marker="o", markersize=4)
     last = int(np.flatnonzero(known)[-1])
     say(ax, last + 0.02 * len(values), values[last, 0], shortened(name, 16), color=colour, ha="left", va="center")
+
+
+def _spread_names(ax: Frame) -> None:
+    """Move names that would lie over each other apart, in their order."""
+    named = sorted(
+        (text for text in ax.texts if text.get_transform() == ax.transData), key=lambda one: one.get_position()[1]
+    )
+    gap = 0.11 * (ax.get_ylim()[1] - ax.get_ylim()[0])
+    top = -np.inf
+    for text in named:
+        x, y = text.get_position()
+        top = max(y, top + gap)
+        text.set_position((x, top))
+    over = top - ax.get_ylim()[1] if named else 0.0
+    if over > 0:
+        for text in named:
+            x, y = text.get_position()
+            text.set_position((x, y - over))

@@ -73,10 +73,14 @@ def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For every attribute the pairs alike on the justified attributes and most differently scored."""
+    """The pairs alike on the justified attributes and most differently scored.
+
+    Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
+    """
     found = []
     for entry in document["attributes"]:
-        pairs = [] if entry["matched"] is None else entry["matched"]["pairs"][:MAX_PAIRS]
+        matched = entry["matched"]
+        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
         if pairs:
             found.append({"attribute": entry["attribute"], "pairs": [_pair(pair, document) for pair in pairs]})
     return found
