@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute
+from fairbits.domain.kinds import Category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ class Group:
 
     def attribute(self, *, protected: bool = False) -> Attribute:
         """The category that the columns stand for."""
-        return Attribute(name=self.name, kind="category", labels=self.labels, columns=self.columns, protected=protected)
+        return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
 def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:
