@@ -228,7 +228,18 @@ def subject_groups(
 
 
 def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
-    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``."""
+    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``.
+
+    Parameters
+    ----------
+    tables
+        Group figures.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        One document per table.
+    """
     found = []
     for table in tables:
         groups = []

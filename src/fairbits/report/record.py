@@ -132,7 +132,7 @@ class Axes:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ReportLayer:
     """One layer as debugging saw it; layer 0 is the protected input."""
 
     layer: int
@@ -197,7 +197,7 @@ class Debugged:
     k_mean: float
     accuracy: float | None
     suspect: int | None
-    layers: tuple[Layer, ...]
+    layers: tuple[ReportLayer, ...]
     neurons: tuple[Neuron, ...]
     shares: tuple[Share, ...]
     together: tuple[Together, ...]

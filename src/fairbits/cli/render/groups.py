@@ -21,12 +21,25 @@ MIN_PEOPLE = 30
 MAX_ROWS = 12
 
 
-def groups_text(tables: Sequence[GroupTable], *, most: int = MAX_ROWS) -> RenderableType:
-    """Single attributes: how many are selected, and how right that is; intersections are in --json and the report."""
+def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> RenderableType:
+    """Single attributes: how many are selected, and how right that is; intersections are in --json and the report.
+
+    Parameters
+    ----------
+    tables
+        Group figures.
+    max_rows
+        How many groups of one attribute to show.
+
+    Returns
+    -------
+    RenderableType
+        Tables, and a line about groups that are too small.
+    """
     single = [table for table in tables if " × " not in table.attribute] or list(tables)
-    blocks: list[RenderableType] = [_decided(single, most)]
+    blocks: list[RenderableType] = [_decided(single, max_rows)]
     if any(one.base_rate is not None for table in single for one in table.groups):
-        blocks.append(_right(single, most))
+        blocks.append(_right(single, max_rows))
     small = [f"{table.attribute} {name}" for table in tables for name in table.small]
     if small:
         shown = ", ".join(small[:6]) + (f" and {len(small) - 6} more" if len(small) > 6 else "")

@@ -13,11 +13,11 @@ from fairbits.report.record import (
     Change,
     Debugged,
     GroupChange,
-    Layer,
     Mend,
     Neuron,
     Pointer,
     Repaired,
+    ReportLayer,
     Share,
     Together,
 )
@@ -25,7 +25,7 @@ from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
 #: Repairs shown; all of them are in repairs.parquet.
-MOST_REPAIRS = 40
+MAX_REPAIRS = 40
 _FIGURES = (
     ("accuracy", "{quality} on rows", "share"),
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
@@ -71,9 +71,9 @@ def debugged_of(folder: Path) -> Debugged | None:
     )
 
 
-def _layer(layer: dict[str, Any], suspect: int | None) -> Layer:
+def _layer(layer: dict[str, Any], suspect: int | None) -> ReportLayer:
     names = ("layer", "width", "delta", "rho", "votes")
-    return Layer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
+    return ReportLayer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
 
 
 def _shares(attribution: dict[str, Any], subsets: list[Together]) -> tuple[Share, ...]:
@@ -126,7 +126,7 @@ def repaired_of(folder: Path) -> Repaired | None:
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
-    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
+    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MAX_REPAIRS]
     return Repaired(
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
