@@ -499,7 +499,8 @@ class Audit:
         Returns
         -------
         AuditResult or ScoresAudit
-            The latter, groups and indirect bits, for a subject with scores only. The run, the report's data and page, and what each stage took.
+            The run, the report's data and page, and what each stage took; the latter, groups and indirect bits, for a
+            subject with scores only.
 
         Raises
         ------
