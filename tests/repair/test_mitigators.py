@@ -86,7 +86,7 @@ def test_the_adversary_lowers_the_gap(planner: Planner) -> None:
     import torch
 
     before = torch.random.get_rng_state()
-    (found,) = Adversarial(pulls=(1.0,), updates=300).propose(planner)
+    (found,) = Adversarial(pulls=(1.0,), updates=500).propose(planner)
     assert gap(planner, found) < LESS * gap(planner)
     assert torch.equal(before, torch.random.get_rng_state())  # nobody else's randomness moved
     assert isinstance(found.network, Network)
