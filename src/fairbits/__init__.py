@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fairbits.data import load_subject
     from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
     from fairbits.errors import FairbitsError
+    from fairbits.gates import gate
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair.proposals.guard import Guard
@@ -40,7 +41,8 @@ _HOMES = {
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
-    "infer_schema": "domain.infer",
+    "gate": "gates",
+    "infer_schema": "subject.infer",
     "load_model": "models",
     "load_subject": "data",
     "load_with_encoding": "models",
@@ -63,6 +65,7 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "gate",
     "infer_schema",
     "load_model",
     "load_subject",

@@ -17,6 +17,7 @@ from fairbits.cli.commands.data import data_app
 from fairbits.cli.commands.debug import debug
 from fairbits.cli.commands.explore import explore
 from fairbits.cli.commands.fleet import fleet
+from fairbits.cli.commands.gate import gate_app
 from fairbits.cli.commands.guard import guard_app
 from fairbits.cli.commands.init import init
 from fairbits.cli.commands.measure import measure
@@ -45,6 +46,7 @@ for command in (
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.add_typer(guard_app, name="guard")
+app.add_typer(gate_app, name="gate")
 
 
 def _show_version(wanted: bool) -> None:
