@@ -36,8 +36,8 @@ def card_section(folder: str | Path, *, level: int = 2) -> str:
     lines = [] if level == 0 else [f"{'#' * level} {TITLE}", ""]
     lines += [
         f"Measured with fairbits {_code(str(run.versions.get('fairbits', '')))} (quantitative individual "
-        f"discrimination, QID): how many classes k, and bits log2 k, the scores of one person fall into when only {names} "
-        f"change. Scores closer than {run.manifest['epsilon']:g} count as the same.",
+        f"discrimination, QID): how many classes k, and bits log2 k, the scores of one person fall into when only "
+        f"{names} change. Scores closer than {run.manifest['epsilon']:g} count as the same.",
         "",
         "| figure | value | kind |",
         "| --- | ---: | --- |",

@@ -1,7 +1,7 @@
 """A Parquet file with a description: how suites and baselines are kept, there whole or not at all.
 
 Both come from a repository that others write to, so they are data: sizes are held against limits before anything is
-unpacked, the first reading happens in a child process (:func:`fairbits.domain.read_arrow`), and every column is checked.
+unpacked, the first reading happens in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
 """
 
 from __future__ import annotations
@@ -108,6 +108,27 @@ def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[
             f"{remedy}."
         )
     return table, found
+
+
+def container_path(path: str | Path, name: str) -> Path:
+    """The file that somebody means by a path.
+
+    Parameters
+    ----------
+    path
+        A file, a folder that holds it, or a name without an ending.
+    name
+        What it is called in a folder.
+
+    Examples
+    --------
+    >>> container_path("kept/people", "suite.parquet").as_posix()
+    'kept/people.parquet'
+    """
+    place = Path(path)
+    if place.is_dir():
+        return place / name
+    return place if place.suffix else place.with_name(f"{place.name}{SUFFIX}")
 
 
 def check_suffix(path: Path, kind: str) -> None:

@@ -112,7 +112,7 @@ def findings_of(
     if len(rows) == 0:
         return [], 0
     free = list(schema.free_columns)
-    _, first, counts = np.unique(suite.table.codes[np.ix_(rows, free)], axis=0, return_index=True, return_counts=True)
+    _, first, counts = np.unique(suite.table.codes[rows][:, free], axis=0, return_index=True, return_counts=True)
     rose = np.zeros(len(suite), dtype=np.int64) if before is None else answers.k - before.k
     picked = rows[first]
     order = np.lexsort((picked, -answers.k[picked], -rose[picked]))

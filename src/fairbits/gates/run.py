@@ -16,6 +16,7 @@ from fairbits.data import load_subject
 from fairbits.domain import MAX_ROWS, GrantOptions
 from fairbits.errors import OptionError
 from fairbits.gates.answers import BASELINE, Answers, read_baseline, replay, write_baseline
+from fairbits.gates.container import container_path
 from fairbits.gates.files import write_gate
 from fairbits.gates.judge import Judgement
 from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, usual_policy
@@ -185,7 +186,7 @@ def gate(
     check_current(chosen.waivers, now)  # before anything is computed
     max_rows = int(grants.get("max_rows", MAX_ROWS))
     people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
-    place = _first(baseline, chosen.baseline, about.folder / BASELINE)
+    place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
     before = None
     if place.is_file() and not update_baseline:
         before = read_baseline(place, people, max_rows=max_rows)
@@ -245,7 +246,7 @@ def _suite(
     usual = about.folder / SUITE
     stated = given if given is not None else policy.suite
     if stated is not None or usual.is_file():
-        return read_suite(_first(stated, usual), about.subject, max_rows=max_rows), ()
+        return read_suite(container_path(_first(stated, usual), SUITE), about.subject, max_rows=max_rows), ()
     if frozen:
         raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate freeze RUN`, and keep it.")
     if about.subject.scores_only:
@@ -323,14 +324,14 @@ def freeze(
     from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
 
     about = open_subject(given, as_is=True, **grants)
-    path = Path(out) if out is not None else Path(add) if add is not None else about.folder / SUITE
+    path = container_path(_first(out, add, about.folder / SUITE), SUITE)
     if path.exists() and not force and add is None:
         raise OptionError(f"the suite {str(path)!r} exists; choose another --out, or replace it with --force.")
     top = CASES if cases is None else cases
     if add is not None:
         if about.run is None:
             raise OptionError("people can be added from a run only; give the folder that a search wrote.")
-        suite = read_suite(Path(add), about.subject, max_rows=int(grants.get("max_rows", MAX_ROWS)))
+        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=int(grants.get("max_rows", MAX_ROWS)))
         more = with_cases(suite, *cases_of(Run.open(about.run), about.subject, top=top))
         found = replace(more, source=f"{suite.source} and run {about.run.name}"[:400])
     elif about.run is not None:
