@@ -1,6 +1,7 @@
 """The gate: how often it is wrong, what it catches, and how long a replay takes.
 
-``python -m benchmarks.gate [--repetitions 1000] [--people 100000]``
+``python -m benchmarks.gate [--repetitions 1000] [--others 300] [--people 100000]``: gates of a model against its own
+baseline, and of every other comparison.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def retrained(before: Answers, rng: np.random.Generator, *, gain: float, churn: 
     return Answers(k, flips, moved, before.decisions, "after")
 
 
-def simulated(repetitions: int, n: int = 5000) -> None:
-    print("| the new model | people | allowed rise | fail | inconclusive | pass |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+def simulated(own: int, others: int, n: int = 5000) -> None:
+    print("| the new model | gates | people | allowed rise | fail | inconclusive | pass |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     cases = [
         ("the same model", None, 0.0, 0.005),
         ("the same model", None, 0.0, 0.0),
@@ -69,6 +70,7 @@ def simulated(repetitions: int, n: int = 5000) -> None:
     for name, gain, churn, allowed in cases:
         count = {"fail": 0, "inconclusive": 0, "pass": 0}
         asked = policy_of({"checks": {"flip_rate": {"max_rise": allowed}, "bits_mean": {"max_rise": 0.05}}})
+        repetitions = own if gain is None else others
         for i in range(repetitions):
             rng = np.random.default_rng((n, i))
             suite, before = people(n, rng)
@@ -77,7 +79,7 @@ def simulated(repetitions: int, n: int = 5000) -> None:
             check = next(one for one in found.checks if one.name == "flip_rate_rise")
             count[check.verdict] += 1
         shares = " | ".join(f"{count[word] / repetitions:.1%}" for word in ("fail", "inconclusive", "pass"))
-        print(f"| {name} | {n:,} | {allowed:.1%} | {shares} |", flush=True)
+        print(f"| {name} | {repetitions:,} | {n:,} | {allowed:.1%} | {shares} |", flush=True)
 
 
 def replayed(n: int) -> None:
@@ -120,10 +122,11 @@ def replayed(n: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1000)
+    parser.add_argument("--others", type=int, default=300)
     parser.add_argument("--people", type=int, default=100_000)
     given = parser.parse_args()
     if given.repetitions:
-        simulated(given.repetitions)
+        simulated(given.repetitions, given.others)
     if given.people:
         replayed(given.people)
 
