@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairbits.gates import GateResult
 
 _OPTIONS = ("policy", "suite", "baseline")
+_GRANTS = ("trust-code", "trust-pickle")
 
 
 class GateFailure(Exception):
@@ -87,7 +88,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     for name in _OPTIONS:
         group.addoption(f"--fairbits-{name}", metavar="FILE", help=f"The {name}, as of `fairbits gate --{name}`.")
-    group.addoption("--fairbits-frozen", action="store_true", help="As of `fairbits gate --frozen`.")
+    for name in ("frozen", *_GRANTS):
+        group.addoption(f"--fairbits-{name}", action="store_true", help=f"As of `fairbits gate --{name}`.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -128,7 +130,9 @@ def _result(config: pytest.Config, subject: str) -> GateResult:
 
         try:
             given = {name: config.getoption(f"--fairbits-{name}") for name in _OPTIONS}
-            known[subject] = gate(subject, **given, frozen=config.getoption("--fairbits-frozen"))
+            given |= {"frozen": config.getoption("--fairbits-frozen")}
+            given |= {name.replace("-", "_"): config.getoption(f"--fairbits-{name}") for name in _GRANTS}
+            known[subject] = gate(subject, **given)
         except FairbitsError as error:
             known[subject] = error
     found = known[subject]

@@ -24,7 +24,7 @@ from fairbits.gates.result import GateResult
 from fairbits.gates.suite import FILE as SUITE
 from fairbits.gates.suite import Suite, freeze_subject, read_suite
 from fairbits.gates.waivers import check_current, today
-from fairbits.store import Run, folder_name, subject_of, timestamp
+from fairbits.store import Run, folder_name, place_of, subject_of, timestamp
 from fairbits.subject import Subject
 
 #: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
@@ -76,7 +76,7 @@ def open_subject(
     run = None
     if isinstance(given, Subject):
         subject, source = given, given.source
-    elif (Path(given) / "run.json").is_file():
+    elif (place_of(given) / "run.json").is_file():
         if protected is not None:
             raise OptionError("protected attributes were named, but a run has its own; leave --protected out.")
         opened = Run.open(given)
@@ -202,6 +202,9 @@ def gate(
         write_baseline(place, answers, people, about.subject)
         notes += (_written(place, before, found.pending),)
     notes += _notes(about.subject, people, before, answers)
+    idle = [one.about for one in chosen.waivers if one not in found.waived]
+    if idle:
+        notes += (f"waivers that cover nothing now, and can go: {', '.join(idle[:5])}.",)
     proposed: tuple[Mapping[str, Any], ...] = ()
     folder = Path(out) if out is not None else about.run or about.folder
     if propose is not None:

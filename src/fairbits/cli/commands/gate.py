@@ -162,8 +162,7 @@ def freeze(
     print(f"{about['rows']:,} rows and {about['cases']:,} cases of {suite.subject}, suite {about['id']}.")
 
 
-@gate_app.command("waivers")
-def list_waivers(
+def waivers(
     policy: Annotated[_File, typer.Argument(help="The policy.", show_default="fairbits.toml")] = None,
     as_json: Json = False,
 ) -> None:
@@ -187,7 +186,6 @@ def list_waivers(
     show_waivers(rows)
 
 
-@gate_app.command()
 def card(
     run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
     out: Annotated[_File, typer.Option(help="A file instead of the terminal.")] = None,
@@ -199,5 +197,10 @@ def card(
     print(text if out is None else write_text(out, text), end="" if out is None else "\n")
 
 
-gate_app.command(USUAL)(check)
-gate_app.command()(freeze)
+for command, summary in (
+    (check, "Judge a model: exit 0 pass, 1 fail, 3 inconclusive, 2 misuse."),
+    (freeze, "Freeze people of a run, or rows of a table, as a suite."),
+    (waivers, "List who answers for what, until when."),
+    (card, "A section for a model card: a run's figures, the verdict."),
+):
+    gate_app.command(short_help=summary)(command)
