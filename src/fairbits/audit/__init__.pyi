@@ -1,8 +1,8 @@
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .fleet import audit_fleet as audit_fleet
-from .pipeline import Audited as Audited
-from .pipeline import Wishes as Wishes
+from .pipeline import AuditOptions as AuditOptions
+from .pipeline import AuditResult as AuditResult
 from .pipeline import audit_subject as audit_subject
 from .remake import check as check
 from .remake import settings_again as settings_again

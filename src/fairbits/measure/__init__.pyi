@@ -24,7 +24,7 @@ from .intervals import bootstrap_means as bootstrap_means
 from .intervals import bounded_means as bounded_means
 from .intervals import rate_bound as rate_bound
 from .intervals import wilson as wilson
-from .interventions import Held as Held
+from .interventions import InterventionFigures as InterventionFigures
 from .interventions import hold as hold
 from .local_law import Filing as Filing
 from .local_law import filing_of as filing_of

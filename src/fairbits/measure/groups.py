@@ -72,7 +72,18 @@ class Grouping:
         return np.bincount(self.codes[self.known], minlength=len(self.labels)).astype(np.int64)
 
     def take(self, rows: npt.NDArray[Any]) -> Grouping:
-        """The same groups for some of the people."""
+        """The same groups for some of the people.
+
+        Parameters
+        ----------
+        rows
+            Positions or truth values.
+
+        Returns
+        -------
+        Grouping
+            A new grouping.
+        """
         return Grouping(self.name, self.labels, self.codes[rows])
 
     def __len__(self) -> int:
@@ -289,7 +300,25 @@ def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
 
 
 def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Grouping:
-    """The groups of one attribute; a missing value, or the label "(missing)", is unknown."""
+    """The groups of one attribute; a missing value belongs to none.
+
+    Parameters
+    ----------
+    attribute
+        The attribute.
+    codes
+        Its codes, (n,).
+
+    Returns
+    -------
+    Grouping
+        Groups, and the group of each person.
+
+    Raises
+    ------
+    TableError
+        If no row has a value.
+    """
     values = np.asarray(codes, dtype=np.float64)
     known = np.isfinite(values)
     if attribute.labels and MISSING in attribute.labels:
@@ -403,13 +432,35 @@ def subject_groups(
 
 
 def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
-    """All pairs of attributes, and all attributes at once."""
+    """All pairs of attributes, and all attributes at once.
+
+    Parameters
+    ----------
+    groupings
+        Groups of each attribute.
+
+    Returns
+    -------
+    list[tuple[Grouping, ...]]
+        Combinations of two attributes, and of all where there are more.
+    """
     pairs = list(combinations(groupings, 2))
     return pairs + ([tuple(groupings)] if len(groupings) > 2 else [])
 
 
 def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
-    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``."""
+    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``.
+
+    Parameters
+    ----------
+    tables
+        Group figures.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        One document per table.
+    """
     found = []
     for table in tables:
         groups = []

@@ -74,17 +74,17 @@ def audit(
     }
     chosen = _Chosen(subject, resume, given, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
-    from fairbits.audit import Wishes, audit_subject
+    from fairbits.audit import AuditOptions, audit_subject
     from fairbits.cli.render.audit import show, stages
     from fairbits.report import summary_of
     from fairbits.search import seconds_of
 
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(
+    options = AuditOptions(
         seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, **chosen.settings()
     )
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
-        found = audit_subject(loaded, wishes, resume or out, resume=resume is not None, tell=tell, stop=stop)
+        found = audit_subject(loaded, options, resume or out, resume=resume is not None, tell=tell, stop=stop)
     if as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
         print_json({**whole, "summary": summary_of(found.data)})

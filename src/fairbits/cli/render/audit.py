@@ -16,7 +16,7 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audited
+    from fairbits.audit import AuditResult
     from fairbits.report import Portrait
 
 _MARKS = {
@@ -32,7 +32,18 @@ _WIDTH, _REFRESH = 80, 8
 
 @contextmanager
 def stages(*, shown: bool) -> Iterator[Callable[[str, str, str], None] | None]:
-    """The stages on stderr, with their times; line by line where stderr is no terminal."""
+    """Show the stages on stderr with their times; line by line where stderr is no terminal.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[str, str, str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown:
         yield None
@@ -97,8 +108,14 @@ class _Board:
         return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
 
 
-def show(found: Audited) -> None:
-    """The findings, shortest first; everything else is in the report."""
+def show(found: AuditResult) -> None:
+    """The findings, shortest first; everything else is in the report.
+
+    Parameters
+    ----------
+    found
+        The audit.
+    """
     console = Console(highlight=False)
     for line in _lines(found):
         line.truncate(2 * _WIDTH, overflow="ellipsis")  # whatever the names are, 25 lines hold it all
@@ -106,7 +123,7 @@ def show(found: Audited) -> None:
     console.print(Text("report  ").append(str(found.page), style="bold"), soft_wrap=True)
 
 
-def _lines(found: Audited) -> Iterator[Text]:
+def _lines(found: AuditResult) -> Iterator[Text]:
     data = found.data
     yield Text(harmless(data.sentence), style="bold")
     yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
@@ -140,7 +157,7 @@ def _person(title: str, one: Portrait) -> Text:
     )
 
 
-def _explained(found: Audited) -> Iterator[Text]:
+def _explained(found: AuditResult) -> Iterator[Text]:
     debugged, repaired = found.data.debugged, found.data.repaired
     if debugged is not None and debugged.shares:
         shares = sorted(debugged.shares, key=lambda share: -share.shapley)[:5]

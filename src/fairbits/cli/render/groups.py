@@ -18,8 +18,21 @@ if TYPE_CHECKING:
 MAX_ROWS = 12
 
 
-def groups_text(tables: Sequence[GroupTable], *, most: int = MAX_ROWS) -> Table:
-    """Single attributes first: people, selection rate with its interval, impact ratio, errors."""
+def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> Table:
+    """A table of group figures, single attributes first: people, selection rate, impact ratio, errors.
+
+    Parameters
+    ----------
+    tables
+        Group figures.
+    max_rows
+        How many rows to show.
+
+    Returns
+    -------
+    Table
+        The table.
+    """
     single = [table for table in tables if " × " not in table.attribute] or list(tables)
     decides = any(one.selection_rate is not None for table in single for one in table.groups)
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -29,14 +42,14 @@ def groups_text(tables: Sequence[GroupTable], *, most: int = MAX_ROWS) -> Table:
     for heading in headings + (["TPR", "FPR"] if errors else []):
         shown.add_column(heading, justify="right")
     for table in single:
-        for one in table.groups[:most]:
+        for one in table.groups[:max_rows]:
             rate = one.selection_rate if decides else one.scoring_rate
             ratio = one.impact_ratio if decides else one.scoring_ratio
             cells = [f"{one.people:,}", _rate(rate), _interval(rate)]
             cells += ["under 30" if one.small else "–" if ratio is None else f"{ratio:.2f}"]
             cells += [_rate(one.tpr), _rate(one.fpr)] if errors else []
             shown.add_row(Text(harmless(f"{table.attribute} {one.group}")), *cells)
-        left = len(table.groups) - most
+        left = len(table.groups) - max_rows
         if left > 0:
             shown.add_row(Text(f"… {left} more", style="dim"))
         if table.unknown:

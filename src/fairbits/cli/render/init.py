@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 
 def show(drafted: Drafted, out: Path, rows: int) -> None:
-    """The schema as a table, how the model agrees with the labels, and what to do next."""
+    """Print the schema, how the model agrees with the labels, and what to do next.
+
+    Parameters
+    ----------
+    drafted
+        What was found out about table and model.
+    out
+        The subject file.
+    rows
+        Number of rows in the table.
+    """
     schema, subject = drafted.schema, drafted.subject
     console = Console(highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -61,7 +71,20 @@ def _outputs(subject: Subject) -> str:
 
 
 def overview(drafted: Drafted, out: Path) -> dict[str, Any]:
-    """The same for programs."""
+    """The content of ``--json``.
+
+    Parameters
+    ----------
+    drafted
+        What was found out about table and model.
+    out
+        The subject file.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     schema, subject = drafted.schema, drafted.subject
     quality = {} if subject is None or subject.quality is None else subject.quality.figures()
     return {

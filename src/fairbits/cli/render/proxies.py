@@ -24,7 +24,13 @@ _MAX_COLUMNS, _MAX_PAIRS = 6, 3
 
 
 def show(found: ProxyStudy) -> None:
-    """Print everything but the intersections' groups, which are in --json."""
+    """Print everything but the groups of intersections, which are in ``--json``.
+
+    Parameters
+    ----------
+    found
+        The study of proxies.
+    """
     console = Console(highlight=False)
     document = found.document()
     kind = "scores only" if found.subject.scores_only else "no protected input" if found.sees_none else "its score"
@@ -44,7 +50,15 @@ def show(found: ProxyStudy) -> None:
 
 
 def show_bits(console: Console, document: dict[str, Any]) -> None:
-    """The sentences about every attribute."""
+    """Print the sentences about every attribute.
+
+    Parameters
+    ----------
+    console
+        Where to print.
+    document
+        Content of proxies.json.
+    """
     from fairbits.proxies import WHAT_A_BIT_IS, details, told
 
     for entry in document["attributes"]:
@@ -58,7 +72,13 @@ def show_bits(console: Console, document: dict[str, Any]) -> None:
 
 
 def show_filing(papers: Filing) -> None:
-    """The tables to file."""
+    """Print the tables of a filing.
+
+    Parameters
+    ----------
+    papers
+        The tables.
+    """
     console = Console(highlight=False)
     console.print(Text(f"{harmless(papers.subject)}: impact ratios", style="bold"))
     console.print(Text(f"date {papers.date} · data source {harmless(papers.data_source)}"))
