@@ -57,7 +57,15 @@ class GateTest(pytest.Item):
             raise GateFailure(f"{found.verdict}: {found.sentence()}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """One line for a verdict or for misuse; everything for a bug."""
+        """One line for a verdict or for misuse; everything for a bug.
+
+        Parameters
+        ----------
+        excinfo
+            What was raised.
+        style
+            How pytest would show a bug.
+        """
         from fairbits.errors import FairbitsError
         from fairbits.text import one_line
 

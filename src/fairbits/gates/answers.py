@@ -63,7 +63,13 @@ class Answers:
         return np.log2(self.k)
 
     def same_as(self, other: Answers) -> bool:
-        """Whether nobody is answered otherwise: same classes, same flips, same decisions, same scores."""
+        """Whether nobody is answered otherwise: same classes, same flips, same decisions, same scores.
+
+        Parameters
+        ----------
+        other
+            About the same people.
+        """
         names = ("k", "flips", "decisions", "scores")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 

@@ -132,13 +132,31 @@ def container_path(path: str | Path, name: str) -> Path:
 
 
 def check_suffix(path: Path, kind: str) -> None:
-    """Refuse a name that says something else than Parquet."""
+    """Refuse a name that says something else than Parquet.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        ``suite`` or ``baseline``, for the message.
+    """
     if path.suffix != SUFFIX:
         raise OptionError(f"the {kind} is {str(path)!r}; its name must end in {SUFFIX}.")
 
 
 def damaged(path: Path, kind: str, why: str) -> OptionError:
-    """The error about a container whose contents cannot be."""
+    """The error about a container whose contents cannot be.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        ``suite`` or ``baseline``.
+    why
+        What cannot be.
+    """
     return OptionError(f"the {kind} {str(path)!r} is damaged ({why}); restore it from a copy, or make it again.")
 
 

@@ -82,7 +82,7 @@ def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Ans
     return None
 
 
-class Figures:
+class FrozenFigures:
     """All figures of one model on one suite, beside those of a baseline where there is one."""
 
     def __init__(self, schema: Schema, suite: Suite, answers: Answers, before: Answers | None, policy: Policy):

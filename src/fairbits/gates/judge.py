@@ -8,7 +8,7 @@ from datetime import date
 from fairbits.domain import Schema
 from fairbits.errors import OptionError
 from fairbits.gates.answers import Answers
-from fairbits.gates.figures import CheckFigure, Figures, lacking
+from fairbits.gates.figures import CheckFigure, FrozenFigures, lacking
 from fairbits.gates.findings import Finding, findings_of, fingerprint_of
 from fairbits.gates.policy import Policy, Requirement
 from fairbits.gates.result import CheckResult
@@ -43,7 +43,7 @@ class Judgement:
         self.new: set[str] = set()
         self.pending: list[str] = []
         self._used: dict[int, Waiver] = {}
-        figures = Figures(schema, suite, answers, before, policy)
+        figures = FrozenFigures(schema, suite, answers, before, policy)
         for requirement in policy.requirements:
             why = lacking(requirement, schema, suite, answers)
             if why is not None:

@@ -34,7 +34,13 @@ class Waiver:
         return f"check {self.check!r}" if self.check is not None else f"case {self.case}"
 
     def days_left(self, today: date) -> int:
-        """Days until it ends; negative once it has."""
+        """Days until it ends; negative once it has.
+
+        Parameters
+        ----------
+        today
+            The day to count from.
+        """
         return (self.expires - today).days
 
     def document(self) -> dict[str, Any]:
