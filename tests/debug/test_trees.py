@@ -172,7 +172,7 @@ def test_libraries(kind: str, rng: np.random.Generator, tmp_path: Path) -> None:
     labels = (codes[:, 1] + codes[:, 0] + rng.normal(size=300) > 5).astype(int)
     schema = SCHEMA
     if kind == "three classes":
-        labels = labels + (codes[:, 2] > 7)
+        labels = labels + (codes[:, 2] + 4 * codes[:, 0] > 7)
         schema = Schema(SCHEMA.attributes, target="level", classes=("0", "1", "2"))
     made = {"forest": RandomForestClassifier(15, random_state=0, max_depth=6)}.get(
         kind, GradientBoostingClassifier(n_estimators=10, random_state=0)

@@ -202,7 +202,9 @@ class DebugResult:
         trees = self.units == "trees"
         rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
         for one in (*self.top(1), *self.top(-1)):
-            name = f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}" if trees else f"neuron {one.neuron}"
+            name = (
+                f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}" if trees else f"neuron {one.neuron}"
+            )
             rows.append((name, f"ACD {one.acd:+.3f}"))
         if self.attribution is not None:
             rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
@@ -234,11 +236,7 @@ class DebugResult:
 
         Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on one half of the cases; the other half, whose ACD is reported, must agree about the sign.
         """
-        found = [
-            n
-            for n in self._of(layer)
-            if (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0
-        ]
+        found = [n for n in self._of(layer) if (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:

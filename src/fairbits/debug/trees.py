@@ -232,7 +232,9 @@ class _Study:
             valid = self.evaluator.valid_twins(batch)
             inputs = np.asarray(self.subject.encoding.encode_twins(batch, twins))
             if valid is not None:
-                inputs = np.where(valid[:, :, None], inputs, inputs[np.arange(len(batch)), valid.argmax(axis=1)][:, None])
+                inputs = np.where(
+                    valid[:, :, None], inputs, inputs[np.arange(len(batch)), valid.argmax(axis=1)][:, None]
+                )
             rows = ensemble.rounded(inputs.reshape(-1, inputs.shape[-1]))
             leaves = leaves_of(ensemble, self.walks, rows, threads=self.evaluator.threads)
             leaves = leaves.reshape(len(batch), twins.m, -1)
@@ -241,7 +243,9 @@ class _Study:
     def effects(self, *, all_trees: bool) -> TreeEffects:
         delta, rho, left_out, passing = self._leave_out()
         ballots = np.bincount(rho.argmax(axis=1)[rho.max(axis=1) > 0], minlength=self.ensemble.trees)
-        layers = tuple(self._layer(tree, delta[:, tree], rho[:, tree], int(ballots[tree])) for tree in range(len(ballots)))
+        layers = tuple(
+            self._layer(tree, delta[:, tree], rho[:, tree], int(ballots[tree])) for tree in range(len(ballots))
+        )
         ranked = sorted(self.looking.tolist(), key=lambda t: (-layers[t].votes, -(layers[t].rho or 0.0), t))
         chosen = ranked if all_trees else ranked[:MOST_TREES]
         held = self._hold([*self._questions(passing), *self._single(sorted(chosen), passing)])
@@ -298,7 +302,9 @@ class _Study:
             nodes = self.splits[tree][passing[self.splits[tree]] > 0]
             most = nodes[np.argsort(-passing[nodes], kind="stable")[:MOST_SPLITS]]
             for node in np.sort(most).tolist():
-                yield _Held(tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node]))
+                yield _Held(
+                    tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node])
+                )
 
     def _questions(self, passing: npt.NDArray[np.int64]) -> Iterator[_Held]:
         """Splits that send the same twins to the left, where there are several, those asked most often first."""

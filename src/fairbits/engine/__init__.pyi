@@ -52,7 +52,7 @@ from .tree_leaves import RIGHT as RIGHT
 from .tree_leaves import held_sums as held_sums
 from .tree_leaves import leaves_of as leaves_of
 from .tree_leaves import walks_of as walks_of
-from .trees import TreePlan as TreePlan
+from .tree_program import TreePlan as TreePlan
 from .trees import tree_class_scores as tree_class_scores
 from .trees import tree_plan as tree_plan
 from .trees import tree_scores as tree_scores

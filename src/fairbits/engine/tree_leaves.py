@@ -73,9 +73,7 @@ def walks_of(ensemble: Ensemble) -> Walks:
     )
 
 
-def leaves_of(
-    ensemble: Ensemble, walks: Walks, rows: Doubles, *, threads: int | None = None
-) -> NDArray[np.int32]:
+def leaves_of(ensemble: Ensemble, walks: Walks, rows: Doubles, *, threads: int | None = None) -> NDArray[np.int32]:
     """The leaf that every row reaches in every tree.
 
     Parameters

@@ -119,7 +119,9 @@ def _trees(found: DebugResult) -> Iterator[RenderableType]:
     for one, held in rows:
         accuracy = "not known" if held.accuracy is None else f"{held.accuracy:.1%}"
         k, acd = f"{found.k_reported:.2f} → {held.k_reported:.2f}", "" if one.acd is None else _signed(one.acd, 3)
-        table.add_row(str(one.layer or "all"), Text(harmless(shortened(one.label, 28))), short[held.statistic], acd, accuracy, k)
+        table.add_row(
+            str(one.layer or "all"), Text(harmless(shortened(one.label, 28))), short[held.statistic], acd, accuracy, k
+        )
     yield table
     yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
 
