@@ -30,8 +30,8 @@ class FairbitsError(Exception):
     """Base of everything that fairbits raises on purpose. Its text is one line and safe to show, whatever is quoted.
 
     An error about one row of a batch carries the row (counted from 0), so that whoever knows where the batch comes from
-    can say so: see ``of_row`` and ``rows_named``. Messages are written with flags of the command line; read from Python,
-    they name arguments (`words`).
+    can say so: see ``of_row`` and ``rows_named``. Messages are written with flags; read from Python, they name
+    arguments (`words`).
     """
 
     exit_code = 3

@@ -45,8 +45,9 @@ def layers_table(result: DebugResult) -> pa.Table:
 def neurons_table(result: DebugResult) -> pa.Table:
     """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
 
-    For trees `layer` is the tree, `neuron` the node of a split in it (-1: the whole tree; of tree 0, a question asked in several trees) and `label` whom the split
-    sends to the left; `value` is 0 (always left), 1 (always right), 2 (the other way), or what stands in for a tree.
+    For trees `layer` is the tree (0: several trees), `neuron` the node of a split in it (-1: the whole tree; of tree 0
+    the number of a question) and `label` whom the split sends to the left; `value` is 0 (always left), 1 (always
+    right), 2 (the other way), or what stands in for a tree.
 
     `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
     """

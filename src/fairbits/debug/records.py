@@ -234,7 +234,8 @@ class DebugResult:
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
         """The neurons with the largest ACD of a sign, in the suspect layer unless another is named.
 
-        Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on one half of the cases; the other half, whose ACD is reported, must agree about the sign.
+        Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on one half of the cases;
+        the other half, whose ACD is reported, must agree about the sign.
         """
         found = [n for n in self._of(layer) if (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])

@@ -31,13 +31,16 @@ class Tests:
         self._stored = 0
 
     def add_range(self, low: int, high: int) -> int:
+        """The number of a test that sends a range of bins to the left."""
         self.rows.append((low, high, -1))
         return len(self.rows) - 1
 
     def set_at(self, start: int) -> NDArray[np.bool_]:
+        """The set of bins that begins here among all of them."""
         return self._by_start[start]
 
     def add_set(self, left: NDArray[np.bool_]) -> int:
+        """The number of a test that sends a set of bins to the left."""
         inside = np.flatnonzero(left)
         if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
             return self.add_range(int(inside[0]), int(inside[-1]))

@@ -62,16 +62,17 @@ class Planner:
         self.single = single
 
     def plan(self) -> TreePlan:
+        """Everything that the kernels take, small trees and large ones."""
         shapes = [self._shape(tree) for tree in range(self.ensemble.trees)]
         small = [tree for tree, shape in enumerate(shapes) if shape.leaves <= SMALL_LEAVES]
         cells = sum(int(np.prod([self._values(c) for c in shapes[t].protected] or [1])) for t in small)
         if cells > MAX_CELLS:
             small = []
         large = sorted(set(range(self.ensemble.trees)) - set(small))
-        tables, attributes = self._attributes()
+        tables, attributes = self.attributes()
         parts, cell_of, part_list, total = self._parts([shapes[t] for t in small], small)
         small_trees = self._small(small, shapes, parts)
-        large_trees = self._large(large)
+        large_trees = self.large(large)
         program = Program(
             attributes,
             tables,
@@ -118,7 +119,8 @@ class Planner:
             tuple(c for c in used if c in self.protected),
         )
 
-    def _attributes(self) -> tuple[NDArray[np.int32], Attributes]:
+    def attributes(self) -> tuple[NDArray[np.int32], Attributes]:
+        """How codes become bins: tables of whole numbers, and everything else."""
         tables, starts, sizes, cut_start, table_start = [np.empty(0, np.int32)], [], [], 0, 0
         for column in self.free:
             bins = self.bins[column]
@@ -248,7 +250,8 @@ class Planner:
         value = self.ensemble.rounded(np.array([self.fixed[int(self.ensemble.feature[node])]]))
         return bool(self.ensemble.goes_left(np.array([node]), value)[0])
 
-    def _large(self, trees: list[int]) -> LargeTrees:
+    def large(self, trees: list[int]) -> LargeTrees:
+        """Some trees as nodes."""
         ensemble = self.ensemble
         tests, members = self._all_tests()
         walk = Walk.of(ensemble, trees, *self._choices())
