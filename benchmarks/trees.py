@@ -124,7 +124,7 @@ def search(seconds: float, threads: int, only: str) -> None:
                 with TemporaryDirectory() as folder:
                     audit.search(budget="1s", strategy="climb", out=Path(folder) / "warm", threads=threads)
                     run = audit.search(budget=f"{seconds}s", strategy="climb", out=Path(folder) / "run", threads=threads)
-                    found = run.summary()
+                    found = run.summary or {}
                 rates.append(found["id_cases"] / found["seconds"])
                 m = int(found["m"])
             print(f"| {name} | {m} | {rates[0]:,.0f} | {rates[1]:,.0f} | {rates[0] / rates[1]:.1f} × |", flush=True)
