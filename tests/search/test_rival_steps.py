@@ -8,16 +8,16 @@ import pytest
 from fairbits import Network, Table
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
-from fairbits.search.strategies.adf import Adf, Slopes
-from fairbits.search.strategies.aequitas import Aequitas, Learner
+from fairbits.search.strategies.adf import Adf, SlopeGuide
+from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
 from fairbits.search.strategies.eidig import Momentum, walk_from_start
 from fairbits.search.strategies.expga import ExpGA, crossed, roulette
 from fairbits.search.strategies.grft import Grft, fitness
-from fairbits.search.strategies.maft import Maft
+from fairbits.search.strategies.maft import Maft, guessed_slopes
 from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
 from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
 from fairbits.search.strategies.themis import Rates, Themis
-from fairbits.search.strategies.walks import Aimless, Outcome, Start, approach, walk
+from fairbits.search.strategies.walks import Aimless, Start, WalkStep, approach, walk
 
 from .steps import Remembering, by_twin, plant, schema_of
 
@@ -27,9 +27,9 @@ def start_of(oracle: Remembering, count: int) -> Start:
     return Start(people, people.copy())
 
 
-def outcome(attribute, sign, hit) -> Outcome:
+def outcome(attribute, sign, hit) -> WalkStep:
     people = np.zeros((len(hit), 1))
-    return Outcome(np.array(attribute), np.array(sign), people, None, np.array(hit), np.array(hit))  # type: ignore[arg-type]
+    return WalkStep(np.array(attribute), np.array(sign), people, None, np.array(hit), np.array(hit))  # type: ignore[arg-type]
 
 
 def flips_at(*values: float):
@@ -112,14 +112,14 @@ def test_adf_walks_along_flat_attributes_and_looks_again_where_it_goes() -> None
     steep = {"a": lambda t: np.where(t["b"] == 5, 2.0, 0.5), "b": lambda t: np.where(t["b"] == 5, 0.5, 2.0)}
     oracle = plant(lambda t: by_twin(t, 0.2, 0.8), steep, rows=[[5, 5]], a=9, b=9)
     people = np.repeat(oracle.problem.rows, 4000, axis=0)
-    guide = Slopes(oracle, people, oracle.again(people))
+    guide = SlopeGuide(oracle, people, oracle.again(people))
     attribute, sign = guide.choose(np.random.default_rng(1))
     assert attribute.mean() == pytest.approx(0.8, abs=0.03)
     assert sign.mean() == pytest.approx(0.0, abs=0.05)
     moved = people.copy()
     moved[:, 2] = 6
     kept = np.arange(4000) < 2000
-    guide.learn(Outcome(attribute, sign, moved, oracle.again(moved), kept, kept))
+    guide.learn(WalkStep(attribute, sign, moved, oracle.again(moved), kept, kept))
     attribute, _ = guide.choose(np.random.default_rng(2))
     assert attribute[:2000].mean() == pytest.approx(0.2, abs=0.03)
     assert attribute[2000:].mean() == pytest.approx(0.8, abs=0.03)
@@ -207,6 +207,29 @@ def test_eidig_looks_at_slopes_again_after_some_successes_and_forgets_them_after
     assert third.size == 400
 
 
+def test_eidig_has_the_slopes_of_the_start_again_after_a_failure() -> None:
+    """From b = 50 it is b that moves, a success; from there it is a, a failure; then from the start b again."""
+
+    def slopes(_oracle, people, _figures):
+        at_start = people[:, 2:3] == 50
+        steep = np.where(at_start, [[1e6, 1.0]], [[1.0, 1e6]])
+        return steep, np.zeros_like(steep)
+
+    near = lambda t: (np.abs(t["b"] - 50) <= 1) & (t["a"] == 20)  # noqa: E731
+    oracle = plant(lambda t: np.where(near(t), by_twin(t, 0.2, 0.8), 0.2), rows=[[20, 50]], a=99, b=99)
+    walk_from_start(oracle, start_of(oracle, 50), np.random.default_rng(0), slopes, steps=3, patience=1)
+    moved = [(people[:, 1:] != [20, 50]).tolist() for people in oracle.asked("local")]
+    assert moved == [[[False, True]] * 50, [[True, True]] * 50, [[False, True]] * 50]
+
+
+def test_maft_looks_back_at_the_upper_bound() -> None:
+    """The neighbour is the one below there, and the slope of a rising score is positive all the same."""
+    oracle = plant(lambda t: 0.2 + 0.01 * t["a"] + 0.1 * t["z"], rows=[[9], [4]], a=9)
+    people = oracle.problem.rows
+    for slopes in guessed_slopes(oracle, people, oracle.again(people)):
+        np.testing.assert_allclose(slopes, 0.01, atol=1e-6)
+
+
 def test_eidig_starts_counting_again_after_a_failure() -> None:
     """One success, one failure, one success: not two in a row, whatever the patience of two says."""
     calls: list[int] = []
@@ -227,14 +250,14 @@ def test_eidig_starts_counting_again_after_a_failure() -> None:
 
 def test_aequitas_learns_directions_always_and_attributes_when_fully_directed() -> None:
     for mode, shares in (("semi", [0.5, 0.5]), ("fully", [0.6 / 1.0, 0.4 / 1.0])):
-        learner = Learner(2, 2, Aequitas(mode=mode, unit=0.1))
+        learner = DirectionGuide(2, 2, Aequitas(mode=mode, unit=0.1))
         learner.learn(outcome([0, 1], [-1.0, 1.0], [True, False]))
         np.testing.assert_allclose(learner._down, [0.6, 0.6])
         np.testing.assert_allclose(learner._share, shares)
 
 
 def test_aequitas_steps_as_it_has_learned() -> None:
-    learner = Learner(4000, 2, Aequitas())
+    learner = DirectionGuide(4000, 2, Aequitas())
     learner._down, learner._share = np.array([1.0, 0.25]), np.array([0.2, 0.8])
     attribute, sign = learner.choose(np.random.default_rng(0))
     assert attribute.mean() == pytest.approx(0.8, abs=0.03)
@@ -243,7 +266,7 @@ def test_aequitas_steps_as_it_has_learned() -> None:
 
 
 def test_probabilities_of_aequitas_stay_probabilities() -> None:
-    learner = Learner(30, 2, Aequitas(unit=0.1))
+    learner = DirectionGuide(30, 2, Aequitas(unit=0.1))
     learner.learn(outcome([0] * 30, [-1.0] * 30, [False] * 30))
     np.testing.assert_allclose(learner._down, [0.0, 0.5])
     np.testing.assert_allclose(learner._share, [0.0, 1.0])

@@ -74,9 +74,11 @@ def neurons_table(result: DebugResult) -> pa.Table:
     halves = ("k_choosing", "k_reported", "acd_choosing")
     real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
     kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
+    more = ("label",) if result.units == "trees" else ()
     names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
-    names = (*names, "label") if result.units == "trees" else names
-    return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in (*names, *more)])
+    )
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:

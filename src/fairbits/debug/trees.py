@@ -217,8 +217,8 @@ class _Study:
             threads=asked.threads,
         )
         if len(schema.classes) > 2:
-            table = self._class_table(sums)
-            chosen = table[..., schema.favourable_index] >= table.max(axis=-1)
+            by_class = self._class_table(sums)
+            chosen = by_class[..., schema.favourable_index] >= by_class.max(axis=-1)
             count = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
             found = replace(found, favourable=count)
         return found

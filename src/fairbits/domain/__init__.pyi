@@ -1,3 +1,4 @@
+from .arrow import numpy_of as numpy_of
 from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Codes as Codes
@@ -16,6 +17,10 @@ from .encoding import Lookup as Lookup
 from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
+from .kinds import Category as Category
+from .kinds import Integer as Integer
+from .kinds import Number as Number
+from .kinds import Real as Real
 from .limits import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .limits import MAX_ROWS as MAX_ROWS
 from .limits import MAX_SECONDS as MAX_SECONDS
@@ -35,7 +40,7 @@ from .rules import Rule as Rule
 from .rules.existence import check_rules as check_rules
 from .rules.validity import Truth as Truth
 from .rules.validity import Validity as Validity
-from .schema import MOST_TWINS as MOST_TWINS
+from .schema import MAX_TWINS as MAX_TWINS
 from .schema import Schema as Schema
 from .table import Table as Table
 from .table import check_domain as check_domain

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute
+from fairbits.domain.kinds import Category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,12 +47,38 @@ class Group:
         return "" in self.columns
 
     def attribute(self, *, protected: bool = False) -> Attribute:
-        """The category that the columns stand for."""
-        return Attribute(name=self.name, kind="category", labels=self.labels, columns=self.columns, protected=protected)
+        """The category that the columns stand for.
+
+        Parameters
+        ----------
+        protected
+            Whether the category is protected.
+
+        Returns
+        -------
+        Attribute
+            A category whose labels lie in several columns.
+        """
+        return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
 def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:
-    """Groups in column order. The largest go first, then those with the longest name: each column is in one at most."""
+    """Find groups of 0/1 columns of which exactly one is 1 in every row.
+
+    The largest groups go first, then those with the longest name: a column belongs to one group at most.
+
+    Parameters
+    ----------
+    data
+        The table.
+    leave_out
+        Columns that belong to no group.
+
+    Returns
+    -------
+    list[Group]
+        Groups in the order of their first column.
+    """
     values = {name: _zeros_and_ones(data[name]) for name in data.column_names if name not in leave_out}
     binary = {name: column for name, column in values.items() if column is not None}
     candidates: dict[str, list[str]] = defaultdict(list)
@@ -91,5 +119,5 @@ def _zeros_and_ones(column: Any) -> npt.NDArray[np.float64] | None:
     kind = column.type
     if column.null_count or not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    values = column.cast(pa.float64()).to_numpy()
+    values = numpy_of(column.cast(pa.float64()))
     return values if np.isin(values, (0.0, 1.0)).all() else None

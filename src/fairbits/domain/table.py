@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.schema import Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
@@ -43,7 +44,18 @@ class Table:
         return len(self.codes)
 
     def rows(self, chosen: npt.NDArray[Any] | slice) -> Table:
-        """Some of the rows."""
+        """A table of some of the rows, with their labels, row numbers and everything else that belongs to them.
+
+        Parameters
+        ----------
+        chosen
+            Row positions, truth values, or a slice.
+
+        Returns
+        -------
+        Table
+            A new table.
+        """
         return Table(
             self.codes[chosen],
             None if self.labels is None else self.labels[chosen],
@@ -55,8 +67,20 @@ class Table:
         )
 
     def place(self, row: int) -> str:
-        """What to call a row (counted from 0): by its number in the table as it was given.
+        """The name of a row for messages, by its number in the table as it was given.
 
+        Parameters
+        ----------
+        row
+            Position of the row, counted from 0.
+
+        Returns
+        -------
+        str
+            Such as "row 1,201, line 1,202 of loan.csv".
+
+        Examples
+        --------
         >>> Table(np.zeros((3, 1))).rows(np.array([2])).place(0)
         'row 3'
         """
@@ -72,7 +96,20 @@ class Table:
 
 
 def place_of(number: int, file: Path | None = None) -> str:
-    """A row by its number (from 1), with its line where it was read from a text file."""
+    """A row by its number (from 1), with its line where it was read from a text file.
+
+    Parameters
+    ----------
+    number
+        Number of the row in the table as it was given, counted from 1.
+    file
+        The file that it was read from, if any.
+
+    Returns
+    -------
+    str
+        Such as "row 1,201, line 1,202 of loan.csv".
+    """
     if file is None:
         return f"row {number:,}"
     line = None if file.suffix.lower() in BINARY else _line_of(file, number)
@@ -148,7 +185,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     if attribute.columns:
         return codes_of_group(data, attribute)
     column = plain(data[attribute.name])
-    there = ~column.is_null().to_numpy(zero_copy_only=False)
+    there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():
         raise TableError(
@@ -209,14 +246,43 @@ def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDAr
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse a table with two columns of the same name: nobody could say which one is meant."""
+    """Refuse a table with two columns of the same name, since a name must mean one column.
+
+    Parameters
+    ----------
+    names
+        Names of the columns.
+
+    Raises
+    ------
+    TableError
+        If a name occurs twice.
+    """
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
         raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
-    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none."""
+    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none.
+
+    Parameters
+    ----------
+    data
+        Table that holds the columns of the group.
+    attribute
+        The category, with a column for each of its labels.
+
+    Returns
+    -------
+    Codes
+        Codes, (n,).
+
+    Raises
+    ------
+    TableError
+        If a column holds something other than 0 and 1, or a row has no 1 or several.
+    """
     import pyarrow as pa
 
     truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.own_columns}
@@ -240,11 +306,29 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:
-    """One column as codes: labels by position, numbers as they are."""
+    """One column as codes: labels by position, numbers as they are.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+    attribute
+        The attribute that it belongs to.
+
+    Returns
+    -------
+    Codes
+        Codes, (n,).
+
+    Raises
+    ------
+    TableError
+        If values are missing that may not be, or a value is no label and no number.
+    """
     import pyarrow as pa
 
     column = with_nulls(plain(column))
-    missing = column.is_null().to_numpy(zero_copy_only=False)
+    missing = numpy_of(column.is_null())
     if missing.any() and attribute.gap is None:
         raise TableError.of_row(
             f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them, or say "
@@ -271,7 +355,18 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
 
 
 def with_nulls(column: Any) -> Any:
-    """A column of numbers whose NaN are missing, as pandas means it and polars and Parquet do not say."""
+    """A column in which NaN counts as missing, as it does in pandas.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+
+    Returns
+    -------
+    Any
+        The same column; numbers that are NaN are null.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -287,12 +382,38 @@ def spells_labels(attribute: Attribute) -> bool:
     The schema decides, not the rows that happen to be there (a CSV reader makes numbers of "1" and "2" only as long as
     no row holds "3+"): a category with a label that is a number is spelled out in the table, and one whose labels are
     all words is there as codes. An integer that carries labels is there as codes.
+
+    Parameters
+    ----------
+    attribute
+        The attribute that the column belongs to.
+
+    Returns
+    -------
+    bool
+        True where numbers in the column are labels.
     """
     return attribute.kind == "category" and any(_is_number(label) for label in attribute.labels)
 
 
 def plain(column: Any) -> Any:
-    """One array of strings or numbers, whatever Arrow made of the column."""
+    """One array of strings or numbers, whatever Arrow made of the column.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it, in chunks, as a dictionary, or of a type such as decimal or date.
+
+    Returns
+    -------
+    Any
+        One Arrow array of strings, numbers or truth values.
+
+    Raises
+    ------
+    TableError
+        If the column holds lists, structures or other things that are neither text nor numbers.
+    """
     import pyarrow as pa
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -317,11 +438,29 @@ def plain(column: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Codes:
-    """A numeric column as floats."""
+    """A numeric column as floats.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+    name
+        What to call the column in a message.
+
+    Returns
+    -------
+    Codes
+        Values as float64, (n,).
+
+    Raises
+    ------
+    TableError
+        If a value is no number, or is not finite.
+    """
     import pyarrow as pa
 
     try:
-        values: Codes = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        values: Codes = numpy_of(column.cast(pa.float64(), safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         example = next((v for v in column.to_pylist() if not _is_number(v)), None)
         raise TableError(
@@ -339,11 +478,26 @@ def numbers(column: Any, name: str) -> Codes:
 
 def _first(mask: Any) -> int:
     """Where an Arrow array of truth values is true for the first time."""
-    return int(np.argmax(mask.to_numpy(zero_copy_only=False)))
+    return int(np.argmax(numpy_of(mask)))
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
-    """Refuse codes outside the stated domain, saying how many and which."""
+    """Refuse codes outside the stated domain, saying how many and which.
+
+    Parameters
+    ----------
+    codes
+        People, (n, attributes).
+    schema
+        The attributes.
+    place
+        Names a row, counted from 0, for the message.
+
+    Raises
+    ------
+    TableError
+        If the shape is wrong, there are no rows, or a code is outside the domain of its attribute.
+    """
     if codes.ndim != 2 or codes.shape[1] != len(schema) or len(codes) == 0:
         raise TableError(
             f"the table needs rows of {len(schema)} codes, one for each attribute, and at least one row, "
@@ -365,7 +519,25 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
 
 
 def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
-    """The target as class positions (or numbers, for a regression); None where the schema names no target."""
+    """The target as class positions (or numbers, for a regression); None where the schema names no target.
+
+    Parameters
+    ----------
+    data
+        The table as Arrow has it.
+    schema
+        Names the target and its classes.
+
+    Returns
+    -------
+    npt.NDArray[np.float64] | None
+        Positions in ``schema.classes``, or numbers for a regression, (n,).
+
+    Raises
+    ------
+    TableError
+        If the target's column is missing, has gaps, or holds an unknown class.
+    """
     if schema.target is None:
         return None
     if schema.target not in data.column_names:
@@ -396,7 +568,18 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
 
 
 def text_of(value: object) -> str:
-    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
+    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either.
+
+    Parameters
+    ----------
+    value
+        A value of the target's column.
+
+    Returns
+    -------
+    str
+        The value as a CSV file would spell it.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
@@ -428,7 +611,7 @@ def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
             _first(positions.is_null()),
         )
     order = np.array(list(places.values()), dtype=np.float64)
-    codes: Codes = attribute.low + order[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
+    codes: Codes = attribute.low + order[numpy_of(positions).astype(np.int64)]
     return codes
 
 

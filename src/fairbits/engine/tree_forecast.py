@@ -20,7 +20,7 @@ from fairbits.engine.batches import spread, writeable
 from fairbits.engine.kernels.simd import compiled
 from fairbits.engine.kernels.trees import HINTS, bins_by_search, bins_by_table
 from fairbits.engine.tree_bins import NoPlan
-from fairbits.engine.tree_planner import Planner
+from fairbits.engine.tree_planner import TreePlanner
 from fairbits.engine.tree_program import Attributes, Floats, Ints, LargeTrees
 from fairbits.models import HasTrees, apply_link
 
@@ -106,7 +106,7 @@ def tree_forecast(model: HasTrees, schema: Schema, encoding: Encoding) -> TreeFo
         None for several sums, sets of bins, and trees of which a change crosses thresholds of too many.
     """
     try:
-        planner = Planner(model, schema, encoding, None)
+        planner = TreePlanner(model, schema, encoding, None)
         trees = list(range(planner.ensemble.trees))
         if planner.ensemble.outputs != 1 or not trees:
             return None
@@ -132,11 +132,13 @@ def tree_forecast(model: HasTrees, schema: Schema, encoding: Encoding) -> TreeFo
     )
 
 
-def _crossings(planner: Planner) -> Crossings | None:
+def _crossings(planner: TreePlanner) -> Crossings | None:
     """The index; None where splits are sets of bins, or a change would cross thresholds of too many trees."""
     ensemble = planner.ensemble
     tree_of = np.searchsorted(ensemble.roots, np.arange(len(ensemble.feature)), side="right") - 1
-    firsts, starts, lists, total = [], [], [], 0
+    firsts: list[int] = []
+    starts: list[int] = []
+    lists, total = [], 0
     shares = []
     for column in planner.free:
         bins = planner.bins[column]

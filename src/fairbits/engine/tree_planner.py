@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Numeric, Schema, Twins
 from fairbits.engine.tree_bins import Bins, NoPlan, hints_of
-from fairbits.engine.tree_program import Attributes, Floats, Ints, LargeTrees, Program, SmallTrees, TreePlan
+from fairbits.engine.tree_program import Attributes, Floats, Ints, LargeTrees, SmallTrees, TreePlan, TreeProgram
 from fairbits.engine.tree_walk import Walk
 from fairbits.models import Ensemble, HasTrees
 
@@ -23,7 +23,7 @@ BLOCK_BYTES, MAX_BLOCK = 800_000, 512
 LARGE_BYTES, LARGE_BLOCK = 3_000_000, 8192
 
 
-class Planner:
+class TreePlanner:
     """Makes a plan, step by step."""
 
     def __init__(self, model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None):
@@ -73,7 +73,7 @@ class Planner:
         parts, cell_of, part_list, total = self._parts([shapes[t] for t in small], small)
         small_trees = self._small(small, shapes, parts)
         large_trees = self.large(large)
-        program = Program(
+        program = TreeProgram(
             attributes,
             tables,
             np.concatenate([np.empty(0), *(self.bins[c].cuts for c in self.free)]),

@@ -76,7 +76,7 @@ class LargeTrees(NamedTuple):
     flags: Floats
 
 
-class Program(NamedTuple):
+class TreeProgram(NamedTuple):
     """Everything, as the kernel takes it."""
 
     attributes: Attributes
@@ -101,7 +101,7 @@ class TreePlan:
     output leaves. ``thresholds`` holds, by attribute, the codes that are the last on their side of some split.
     """
 
-    program: Program
+    program: TreeProgram
     link: str
     slope: float
     favourable: int

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.tree_program import Floats, Ints
+from fairbits.engine.tree_program import Ints
 from fairbits.models import Ensemble
 
 #: A set with at least this many twins is also kept as ones and nothings, unless all of these together are too many.
@@ -76,7 +77,7 @@ class Walk:
         roots = place[0] if levels else np.empty(0, np.int64)
         return cls(whole[0], roots, whole[2], whole[3], whole[1], np.array(sets.members), len(levels))
 
-    def twin_lists(self, m: int) -> dict[str, Ints | Floats]:
+    def twin_lists(self, m: int) -> dict[str, Any]:
         """The sets of twins, as the kernel takes them.
 
         Parameters

@@ -17,8 +17,8 @@ from fairbits.engine.batches import CHUNK, SHARES, writeable
 from fairbits.engine.kernels.trees import trees_chunk
 from fairbits.engine.threads import share, thread_count
 from fairbits.engine.tree_bins import NoPlan
-from fairbits.engine.tree_planner import Planner
-from fairbits.engine.tree_program import Floats, Program, TreePlan
+from fairbits.engine.tree_planner import TreePlanner
+from fairbits.engine.tree_program import Floats, TreePlan, TreeProgram
 from fairbits.errors import TableError
 from fairbits.models import HasTrees, apply_link
 
@@ -26,7 +26,7 @@ from fairbits.models import HasTrees, apply_link
 def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None) -> TreePlan | None:
     """The plan of a tree model, or None where its features cannot be binned."""
     try:
-        return Planner(model, schema, encoding, twins).plan()
+        return TreePlanner(model, schema, encoding, twins).plan()
     except NoPlan:
         return None
 
@@ -86,7 +86,7 @@ def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
     share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), hands)
 
 
-def _complain(program: Program, codes: Floats, row: int) -> None:
+def _complain(program: TreeProgram, codes: Floats, row: int) -> None:
     known = program.attributes
     for column, low, size, tabled in zip(known.columns, known.lows, known.sizes, known.tabled, strict=True):
         place = codes[column] - low

@@ -12,6 +12,8 @@ from fairbits.errors import OptionError
 
 #: Resamples of a bootstrap: enough for two digits of a 95 % interval.
 RESAMPLES = 1000
+#: Weights that a bootstrap draws at once: arrays that stay in cache, and few calls.
+BLOCK = 100_000
 #: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
 FEW_HITS, FEW_TRIALS = (2, 3), 50
 
@@ -103,12 +105,15 @@ def bounded_means(
     kinds, counts = np.unique(values, axis=0, return_counts=True)  # people alike share one weight
     bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
     drawn = np.empty((2, resamples, values.shape[1]))
-    for i in range(resamples):
-        weights = rng.standard_gamma(counts)
-        total, one_more = weights.sum(), rng.standard_exponential()
-        summed = weights @ kinds
-        drawn[0, i] = (summed + one_more * bottom) / (total + one_more)
-        drawn[1, i] = (summed + one_more * top) / (total + one_more)
+    shapes = np.append(counts, 1.0)  # the last is the one more person: a gamma weight of shape 1 is exponential
+    step = max(1, BLOCK // len(shapes))
+    for start in range(0, resamples, step):
+        some = slice(start, min(start + step, resamples))
+        weights = rng.standard_gamma(shapes, (some.stop - start, len(shapes)))
+        summed, one_more = weights[:, :-1] @ kinds, weights[:, -1:]
+        total = weights.sum(axis=1, keepdims=True)
+        drawn[0, some] = (summed + one_more * bottom) / total
+        drawn[1, some] = (summed + one_more * top) / total
     outside = 0.5 - level / 2
     centre = values.mean(axis=0)
     lower = np.clip(np.quantile(drawn[0], outside, axis=0), bottom, centre)
@@ -119,10 +124,31 @@ def bounded_means(
 def bootstrap_means(
     columns: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = 0.95, resamples: int = RESAMPLES
 ) -> list[Estimate]:
-    """Means of the columns of an (n, c) array, each with a percentile bootstrap interval (Efron 1979).
+    """Means of columns, each with a percentile bootstrap interval (Efron 1979).
 
     For values without a known range, and samples of a few dozen or more. People are drawn, not figures: every column is
     resampled with the same people.
+
+    Parameters
+    ----------
+    columns
+        Figures of people, (n, columns).
+    rng
+        Source of random numbers.
+    level
+        Confidence of the intervals.
+    resamples
+        Number of resamples.
+
+    Returns
+    -------
+    list[Estimate]
+        One estimate per column.
+
+    Raises
+    ------
+    OptionError
+        If there are no people.
     """
     values = np.asarray(columns, dtype=np.float64)
     n = len(values)
@@ -179,8 +205,27 @@ def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> fl
 def bayes_factor(examined: int, found: int, rate: float) -> float:
     """How strongly the examined people speak for a true rate below ``rate`` rather than above it.
 
-    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is
-    called decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
+    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is called
+    decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
+
+    Parameters
+    ----------
+    examined
+        Number of people examined.
+    found
+        How many of them have the property.
+    rate
+        The rate in question, between 0 and 1.
+
+    Returns
+    -------
+    float
+        The Bayes factor; infinite where the evidence is overwhelming.
+
+    Raises
+    ------
+    OptionError
+        If the rate is not between 0 and 1.
     """
     if not 0 < rate < 1:
         raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")

@@ -23,7 +23,7 @@ from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.registry import Planner, Proposal, Watch
-from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
+from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
 
@@ -113,7 +113,7 @@ def repair_run(
         rows=len(halves.plan.rows),
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
-    groups: list[tuple[GroupFigures, ...]] = [(), ()]
+    groups: list[tuple[RepairGroup, ...]] = [(), ()]
     written = Export((), None, ())
     if chosen is None:
         remove_old(opened.folder)
@@ -262,7 +262,7 @@ def _attacked(
     return first, attack(after, evaluations=first.evaluations)
 
 
-def _groups(model: Model, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+def _groups(model: Model, half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
     """Selection and odds of groups; a regression selects nobody."""
     if subject.schema.regression:
         return ()
@@ -279,7 +279,7 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
     path = folder / "layers.parquet"
     if not path.is_file():
         return None
-    rows = pq.read_table(BytesIO(path.read_bytes()), columns=["layer", "rho", "votes"]).to_pylist()
+    rows = pq.ParquetFile(BytesIO(path.read_bytes())).read(["layer", "rho", "votes"]).to_pylist()
     inside = [row for row in rows if 1 <= row["layer"] <= hidden]
     best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
     return None if best is None else int(best["layer"]) - 1

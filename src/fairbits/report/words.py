@@ -46,7 +46,7 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
     if not about.protected:
-        return "The model takes no protected attribute: direct bits are exactly 0 of 0, and nobody has a twin."
+        return "The model takes no protected attribute: direct bits are exactly 0, and nobody has a twin."
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:
@@ -139,6 +139,10 @@ def commands(
         words.append("--as-is")
     words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
+    if manifest.get("own_strategy"):
+        found = [
+            f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
+        ]
     for stage, document in stages.items():
         if document is not None:
             extra = f" --samples {document['samples']}" if stage == "debug" else ""

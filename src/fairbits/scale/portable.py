@@ -6,6 +6,8 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
+import cloudpickle
+
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions, joined
 from fairbits.errors import ModelError
@@ -26,10 +28,28 @@ class Portable:
 
     @classmethod
     def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
-        """Pack a subject."""
+        """Pack a subject for another process.
+
+        Parameters
+        ----------
+        subject
+            The subject.
+        **grants
+            What files from outside may do, for a worker that has to load it again.
+
+        Returns
+        -------
+        Portable
+            The packed subject.
+
+        Raises
+        ------
+        ModelError
+            If the subject can neither be pickled nor loaded again.
+        """
         content: bytes | None = None
         try:
-            content = pickle.dumps(subject)
+            content = cloudpickle.dumps(subject)  # takes classes and functions of a notebook along
         except Exception as error:  # noqa: BLE001 - every framework has its own way of saying that it cannot be pickled
             if subject.source is None:
                 raise ModelError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,11 +24,11 @@ from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
-from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
+from fairbits.search.registry import DEFAULT, STRATEGIES, check_able, check_own, make_strategy
 from fairbits.search.resume import begin_again, is_open, kept_plan, notes_on
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import Totals, add_tally, summarise
-from fairbits.search.tasks import Plan, Task
+from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import (
     Layout,
     Run,
@@ -70,6 +70,8 @@ class Settings:
         When the search ends.
     strategy, options : str, mapping
         How it searches, and the strategy's own options.
+    own : Strategy, optional
+        A strategy of the caller's, in place of one that is known by its name: see :meth:`with_strategy`.
     seed : int
         Same seed, same search.
     epsilon, partition : float, str
@@ -92,6 +94,33 @@ class Settings:
     min_plausibility: float | None = None
     threads: int | None = None
     batch: int | None = None
+    own: Strategy | None = None
+
+    def with_strategy(self, strategy: str | Strategy) -> Settings:
+        """The same settings with another strategy.
+
+        Parameters
+        ----------
+        strategy
+            A name, or an object: its fields, where it is a dataclass, are its options.
+
+        Returns
+        -------
+        Settings
+            With the strategy's name and options as run.json will keep them.
+
+        Raises
+        ------
+        OptionError
+            If the object is no strategy, has the name of a built-in one, or options are given beside it.
+        """
+        if isinstance(strategy, str):
+            return replace(self, strategy=strategy, own=None)
+        check_own(strategy)
+        if self.options:
+            raise OptionError(f"strategy {strategy.name!r} is an object, which has its own options; leave them out.")
+        options: dict[str, Any] = asdict(strategy) if is_dataclass(strategy) else {}
+        return replace(self, strategy=strategy.name, options=options, own=strategy)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -109,7 +138,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class WorkerSetup:
     """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
 
     problem: Problem
@@ -157,8 +186,25 @@ class Runner(Protocol):
     def manifest(self) -> dict[str, Any]:
         """What run.json says about it."""
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks; ``orders`` is drawn from whenever a worker is free."""
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+        """Do all tasks of a search.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks; drawn from whenever a worker is free.
+        events
+            Callbacks for progress, faults and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +218,25 @@ class Here:
         """No workers."""
         return {"workers": None, "ray": None}
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
-        """Do all tasks."""
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
+        """Do all tasks of a search, one after the other.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks to do.
+        events
+            Callbacks for progress and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
         events.started("in-process", 1)
         for order in orders:
             record, replayed = perform(bench, order, stop=events.stop, progress=events.progress)
@@ -234,7 +297,7 @@ def search_subject(
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)
     problem, strategy = problem_of(subject, settings)
-    plan = Plan.of(
+    plan = TaskPlan.of(
         settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=runner.many
     )
     before = Run.open(place) if resume and place is not None else None
@@ -256,10 +319,38 @@ def search_subject(
 
 
 def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
-    """What is searched, and how: refuses settings that make no sense for this subject."""
+    """The problem and the strategy that settings ask for.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+
+    Returns
+    -------
+    tuple[Problem, Strategy]
+        The problem, and the strategy.
+
+    Raises
+    ------
+    OptionError
+        If settings make no sense for this subject.
+    CapabilityError
+        If the model lacks what the strategy needs.
+    """
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
-    return problem, make_strategy(settings.strategy, settings.options, problem)
+    return problem, _strategy(settings, problem)
+
+
+def _strategy(settings: Settings, problem: Problem) -> Strategy:
+    """The caller's own strategy, or the one of that name."""
+    if settings.own is None:
+        return make_strategy(settings.strategy, settings.options, problem)
+    check_able(type(settings.own), problem)
+    return settings.own
 
 
 def fitted(
@@ -279,8 +370,8 @@ def fitted(
         The run that goes on, if one does: it keeps the options that it began with.
     """
     kind, given = STRATEGIES.get(settings.strategy), settings.options
-    if kind is None:  # an enumeration has nothing to fit
-        return settings, make_strategy(settings.strategy, given, problem)
+    if kind is None:  # an enumeration has nothing to fit, nor has an object with options of its own
+        return settings, _strategy(settings, problem)
     if before is not None:
         kept = before.manifest["options"] if before.manifest["strategy"] == settings.strategy else {}
         given = {**{name: kept[name] for name in kept if name in kind.fits}, **given}
@@ -290,7 +381,22 @@ def fitted(
 
 
 def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
-    """What run.json keeps about a search."""
+    """Settings and facts that run.json keeps about a search.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
@@ -301,6 +407,7 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
+        **({} if settings.own is None else {"own_strategy": True}),
         "seed": settings.seed,
         "epsilon": evaluator.epsilon,
         "partition": settings.partition,
@@ -315,7 +422,15 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
 
 
 def prepare(problem: Problem, strategy: Strategy) -> None:
-    """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
+    """Do everything that is done once, before the clock starts: compile, index, cluster.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    strategy
+        How it is searched.
+    """
     someone = problem.rows[:1]
     problem.realism(someone)
     problem.evaluator.evaluate(someone)
@@ -328,10 +443,22 @@ def prepare(problem: Problem, strategy: Strategy) -> None:
 
 
 def batch_for(problem: Problem, seconds: float | None) -> int | None:
-    """People to ask a model about at a time, so that a clock can end the search in time; None: as many as there are.
+    """Number of people to ask a slow model about at a time, so that a clock can end the search in time.
 
-    It is chosen once, before the clock starts, and written down: what a model puts out can depend in its last bit on
-    how many rows it is handed, so a run that is made again must ask in the same portions.
+    It is chosen once, before the clock starts, and written down: a model's output can depend in its last bit on how
+    many rows it gets, so a run that is made again must ask in the same portions.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    seconds
+        Budget of the search; None where no clock ends it.
+
+    Returns
+    -------
+    int | None
+        The number; None where all may be asked at once.
     """
     if seconds is None:
         return None
@@ -355,13 +482,30 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
 
 
 def perform(
-    bench: Bench,
+    bench: WorkerSetup,
     order: Order,
     *,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> tuple[TaskRecord, float]:
-    """Do one task, or go on with what an earlier attempt at it left; its record, and seconds spent repeating."""
+    """Do one task, or go on with what an earlier attempt at it left.
+
+    Parameters
+    ----------
+    bench
+        What was prepared for the tasks.
+    order
+        The task and its place in the run.
+    stop
+        Asked between batches; true ends the task early.
+    progress
+        Called with the counts so far.
+
+    Returns
+    -------
+    tuple[TaskRecord, float]
+        The record of the task, and the seconds spent on repeating.
+    """
     problem, task = bench.problem, order.task
     record = read_records(bench.folder, task.number).get(task.number)
     done, tally, replay, budget = begin_again(task, record)
@@ -443,7 +587,7 @@ class _Search:
         self,
         problem: Problem,
         strategy: Strategy,
-        plan: Plan,
+        plan: TaskPlan,
         runner: Runner,
         writer: RunWriter,
         settings: Settings,
@@ -517,7 +661,7 @@ class _Search:
         # Workers need not be in the folder that this process is in.
         folder = self.writer.folder.resolve() if is_local(self.writer.folder) else self.writer.folder
         layout = Layout(self.problem.schema)
-        bench = Bench(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
+        bench = WorkerSetup(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
         events = Events(
             self._start, self._done, self._fault, self._progress, self._tick, lambda: self.elapsed, self.stop
         )
@@ -653,5 +797,16 @@ class _Search:
 
 
 def tally_of(record: TaskRecord) -> Tally:
-    """What a task has counted: in all, or up to its last whole round where it has not ended."""
+    """Counts of a task: in all, or up to its last whole round where it has not ended.
+
+    Parameters
+    ----------
+    record
+        How far the task is.
+
+    Returns
+    -------
+    Tally
+        The counts.
+    """
     return Tally(**(record.tally or (record.state or {}).get("tally", {})))

@@ -27,13 +27,21 @@ _VERDICTS = {
 }
 _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
-_MOST_SUBSETS = 6
+_MAX_SUBSETS = 6
 #: Trees and splits that a terminal shows; layers.parquet and neurons.parquet have all of them.
 _MOST_TREES = 8
 
 
 def show(run: Run, found: DebugResult) -> None:
-    """Print it all."""
+    """Print layers, neurons, attributes and the origin.
+
+    Parameters
+    ----------
+    run
+        The run.
+    found
+        What debugging found.
+    """
     console = Console(highlight=False)
     for block in _blocks(run, found):
         console.print(block)
@@ -116,11 +124,16 @@ def _trees(found: DebugResult) -> Iterator[RenderableType]:
         return
     table = _table("tree", "goes left", "held", "ACD", "accuracy", "mean k", left=("goes left", "held"))
     short = {"always left": "left", "always right": "right", "the other way": "other", "left out": "out"}
-    for one, held in rows:
+    for split, held in rows:
         accuracy = "not known" if held.accuracy is None else f"{held.accuracy:.1%}"
-        k, acd = f"{found.k_reported:.2f} → {held.k_reported:.2f}", "" if one.acd is None else _signed(one.acd, 3)
+        k, acd = f"{found.k_reported:.2f} → {held.k_reported:.2f}", "" if split.acd is None else _signed(split.acd, 3)
         table.add_row(
-            str(one.layer or "all"), Text(harmless(shortened(one.label, 28))), short[held.statistic], acd, accuracy, k
+            str(split.layer or "all"),
+            Text(harmless(shortened(split.label, 28))),
+            short[held.statistic],
+            acd,
+            accuracy,
+            k,
         )
     yield table
     yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
@@ -193,8 +206,8 @@ def _subsets(found: Attribution) -> Iterator[RenderableType]:
     together = [subset for subset in found.subsets if 1 < len(subset.attributes) < len(found.attributes)]
     if not together:
         return
-    words = ", ".join(f"{' and '.join(s.attributes)} {s.q_inf:.2f}" for s in together[:_MOST_SUBSETS])
-    more = f", … ({len(together)} in all)" if len(together) > _MOST_SUBSETS else ""
+    words = ", ".join(f"{' and '.join(s.attributes)} {s.q_inf:.2f}" for s in together[:_MAX_SUBSETS])
+    more = f", … ({len(together)} in all)" if len(together) > _MAX_SUBSETS else ""
     yield Text(f"Together: {harmless(words)}{more}\n")
 
 

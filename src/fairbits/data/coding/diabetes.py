@@ -18,7 +18,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole_bin_labels,
 )
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Integer, Schema
 
 #: name: (raw column, its name at OpenML, smallest and largest value of the 768 rows, digits of a label)
 COLUMNS: dict[str, tuple[str, str, float, float, int]] = {
@@ -36,7 +36,7 @@ OUTCOME = "Outcome"
 
 def _attribute(name: str, low: float, high: float, digits: int) -> Attribute:
     labels = bin_labels(low, high, 9, digits=digits) if digits else whole_bin_labels(int(low), int(high), 9)
-    return Attribute(name=name, kind="integer", low=1, high=9, labels=labels, protected=name == "age")
+    return Integer(name=name, low=1, high=9, labels=labels, protected=name == "age")
 
 
 SCHEMA = Schema(
@@ -47,13 +47,35 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """diabetes.csv, with the usual header or OpenML's."""
+    """diabetes.csv, with the usual header or OpenML's.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     raw = read_text(path)
     return from_openml(raw) if "preg" in raw else raw
 
 
 def from_openml(raw: Raw) -> Raw:
-    """OpenML's column names and classes in the words of the usual file."""
+    """OpenML's column names and classes in those of the usual file.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     renamed = {column: raw[theirs] for column, theirs, *_ in COLUMNS.values() if theirs in raw}
     if "class" in raw:
         renamed[OUTCOME] = np.where(raw["class"] == "tested_positive", "1", "0")
@@ -61,7 +83,18 @@ def from_openml(raw: Raw) -> Raw:
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding: every column in nine bins of equal width between its smallest and largest value."""
+    """The paper's coding: every column in nine bins of equal width between its smallest and largest value.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     need_columns(raw, [*(column for column, *_ in COLUMNS.values()), OUTCOME], "diabetes")
     columns = [equal_bins(floats(raw, column), low, high, 9) for column, _, low, high, _ in COLUMNS.values()]
     return finish(columns, positions(raw, OUTCOME, ("0", "1")), SCHEMA)

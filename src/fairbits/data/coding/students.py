@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, positions, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Category, Integer, Schema
 
 _NO_YES = ("no", "yes")
 _EDUCATION = ("none", "up to 4th grade", "5th to 9th grade", "secondary", "higher")
@@ -89,14 +89,14 @@ def _attribute(column: str, name: str) -> Attribute:
     protected = name in ("sex", "age")
     if column in PLAIN:
         low, high = PLAIN[column]
-        return Attribute(name=name, kind="integer", low=low, high=high, protected=protected)
+        return Integer(name=name, low=low, high=high, protected=protected)
     if column in NUMBERS:
         low, words = NUMBERS[column]
-        return Attribute(name=name, kind="integer", low=low, high=low + len(words) - 1, labels=words)
+        return Integer(name=name, low=low, high=low + len(words) - 1, labels=words)
     texts = tuple(text if isinstance(text, str) else text[1] for text in TEXTS[column])
     if column in FROM_ONE:
-        return Attribute(name=name, kind="integer", low=1, high=len(texts), labels=texts)
-    return Attribute(name=name, kind="category", labels=texts, protected=protected)
+        return Integer(name=name, low=1, high=len(texts), labels=texts)
+    return Category(name=name, labels=texts, protected=protected)
 
 
 SCHEMA = Schema(
@@ -107,7 +107,20 @@ SCHEMA = Schema(
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
-    """student-mat.csv and, below it, student-por.csv; some pupils are in both."""
+    """The tables of both courses, one below the other; some pupils are in both.
+
+    Parameters
+    ----------
+    mathematics
+        Student-mat.csv.
+    portuguese
+        Student-por.csv.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     parts = [read_text(path, delimiter=";") for path in (mathematics, portuguese)]
     for part in parts:
         need_columns(part, (*NAMES, "G3"), "students")
@@ -115,7 +128,18 @@ def read(mathematics: Path, portuguese: Path) -> Raw:
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding; a final grade of 10 of 20 passes."""
+    """The paper's coding; a final grade of 10 of 20 passes.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, SCHEMA)
 
 

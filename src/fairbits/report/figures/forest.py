@@ -47,7 +47,13 @@ def trees(found: Debugged) -> Picture:
         for place, value in zip(places, values, strict=True):
             side = "left" if value >= 0 else "right"
             say(
-                below, value + np.copysign(0.02 * reach, value), place, f"{value:+.3f}", va="center", ha=side, color=INK
+                below,
+                value + np.copysign(0.02 * reach, value),
+                float(place),
+                f"{value:+.3f}",
+                va="center",
+                ha=side,
+                color=INK,
             )
         below.set_xlim(min(0.0, 1.3 * min(values)), 1.25 * reach)
         below.set_ylim(len(ranked) - 0.4, -0.6)

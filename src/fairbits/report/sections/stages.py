@@ -10,12 +10,23 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from fairbits.domain import quality
-from fairbits.report.record import Change, Debugged, Group, Layer, Mend, Neuron, Pointer, Repaired, Share, Together
+from fairbits.report.record import (
+    Change,
+    Debugged,
+    GroupChange,
+    Mend,
+    Neuron,
+    Pointer,
+    Repaired,
+    ReportLayer,
+    Share,
+    Together,
+)
 from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
 #: Repairs shown; all of them are in repairs.parquet.
-MOST_REPAIRS = 40
+MAX_REPAIRS = 40
 _FIGURES = (
     ("accuracy", "{quality} on rows", "share"),
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
@@ -62,9 +73,9 @@ def debugged_of(folder: Path) -> Debugged | None:
     )
 
 
-def _layer(layer: dict[str, Any], suspect: int | None) -> Layer:
+def _layer(layer: dict[str, Any], suspect: int | None) -> ReportLayer:
     names = ("layer", "width", "delta", "rho", "votes")
-    return Layer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
+    return ReportLayer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
 
 
 def _shares(attribution: dict[str, Any], subsets: list[Together]) -> tuple[Share, ...]:
@@ -89,7 +100,7 @@ def _splits(path: Path) -> tuple[Neuron, ...]:
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
-    return pq.read_table(BytesIO(path.read_bytes())).to_pylist()
+    return pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist()
 
 
 def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
@@ -102,15 +113,14 @@ def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
         row.setdefault("k_reported", row["k_mean"])
         if row["kept"] and (number not in best or row["k_choosing"] < best[number]["k_choosing"]):
             best[number] = row
-    return tuple(_neuron(*number, *acd[number], best.get(number, {})) for number in sorted(acd))
+    return tuple(_neuron(number, acd[number], best.get(number, {})) for number in sorted(acd))
 
 
-def _neuron(
-    layer: int, number: int, acd: float | None, choosing: float | None, label: str, best: dict[str, Any]
-) -> Neuron:
+def _neuron(place: tuple[int, int], known: tuple[float | None, float | None, str], best: dict[str, Any]) -> Neuron:
+    acd, choosing, label = known
     return Neuron(
-        layer=layer,
-        neuron=number,
+        layer=place[0],
+        neuron=place[1],
         acd=acd,
         hold=best.get("value"),
         statistic=best.get("statistic"),
@@ -131,7 +141,7 @@ def repaired_of(folder: Path) -> Repaired | None:
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
-    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
+    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MAX_REPAIRS]
     return Repaired(
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
@@ -188,9 +198,9 @@ def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, An
     return tuple(change for change in found if change.before is not None)
 
 
-def _groups(groups: dict[str, Any]) -> tuple[Group, ...]:
+def _groups(groups: dict[str, Any]) -> tuple[GroupChange, ...]:
     found = []
     for before, after in zip(groups["before"], groups["after"], strict=True):
         pairs = ((before[name], after[name]) for name in ("selection", "equal_opportunity", "average_odds"))
-        found.append(Group(tuple(before["attributes"]), *pairs))
+        found.append(GroupChange(tuple(before["attributes"]), *pairs))
     return tuple(found)
