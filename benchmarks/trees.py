@@ -122,8 +122,8 @@ def search(seconds: float, threads: int, only: str) -> None:
             for asked in (model, ask):
                 audit = Audit(asked, subject.table, subject.schema, input_format="codes")
                 with TemporaryDirectory() as folder:
-                    audit.search(budget="1s", strategy="climb", out=Path(folder) / "warm", threads=threads)
-                    run = audit.search(budget=f"{seconds}s", strategy="climb", out=Path(folder) / "run", threads=threads)
+                    for place, budget in (("warm", "1s"), ("run", f"{seconds}s")):
+                        run = audit.search(budget=budget, strategy="climb", out=Path(folder) / place, threads=threads)
                     found = run.summary or {}
                 rates.append(found["id_cases"] / found["seconds"])
                 m = int(found["m"])

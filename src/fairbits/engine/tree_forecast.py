@@ -90,7 +90,7 @@ class TreeForecast:
         return 1 - found if self.complement else found
 
 
-def tree_forecast(model: HasTrees, schema: Schema, encoding: Encoding) -> TreeForecast | None:
+def forecast_of(model: HasTrees, schema: Schema, encoding: Encoding) -> TreeForecast | None:
     """The forecast of a tree ensemble, or None where it would not pay or cannot be.
 
     Parameters
@@ -230,4 +230,4 @@ def _foresee_rows(nodes, crossings, base, bins, n, start, stop, sums):
             sums[attempt, i] = total + change
 
 
-__all__ = ["Crossings", "TreeForecast", "tree_forecast"]
+__all__ = ["Crossings", "TreeForecast", "forecast_of"]

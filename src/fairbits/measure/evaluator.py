@@ -24,13 +24,13 @@ from fairbits.engine import (
     contributions_of,
     contributions_through,
     evaluate,
+    forecast_of,
     foresight,
     gradients,
     masked,
     plan_of,
     scores,
     tree_class_scores,
-    tree_forecast,
     tree_plan,
     tree_scores,
     vectors,
@@ -255,7 +255,7 @@ class Evaluator:
         """Foresees what changes do to a tree ensemble by the thresholds they cross; None where that does not pay."""
         if self._trees is None or not isinstance(self.model, HasTrees):
             return None
-        return tree_forecast(self.model, self.schema, self.encoding)
+        return forecast_of(self.model, self.schema, self.encoding)
 
     def foreseen(self, codes: Codes, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float64]:
         """Scores of one twin of each person under several changes, (tries, n), from ``forecast``.

@@ -45,16 +45,8 @@ def trees(found: Debugged) -> Picture:
         below.barh(places, values, 0.62, color=[ORANGE if value > 0 else BLUE for value in values])
         reach = max(map(abs, values)) or 1.0
         for place, value in zip(places, values, strict=True):
-            side = "left" if value >= 0 else "right"
-            say(
-                below,
-                value + np.copysign(0.02 * reach, value),
-                float(place),
-                f"{value:+.3f}",
-                va="center",
-                ha=side,
-                color=INK,
-            )
+            side, at = "left" if value >= 0 else "right", value + np.copysign(0.02 * reach, value)
+            say(below, at, float(place), f"{value:+.3f}", va="center", ha=side, color=INK)
         below.set_xlim(min(0.0, 1.3 * min(values)), 1.25 * reach)
         below.set_ylim(len(ranked) - 0.4, -0.6)
         ticks(below, "y", places, [shortened(split_name(one), 40) for one in ranked])
