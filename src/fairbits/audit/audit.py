@@ -260,7 +260,8 @@ class Audit:
         found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
-            write_json(Path(out) / "proxies.json", found.document())
+            made_with = self.subject.identity.document()
+            write_json(Path(out) / "proxies.json", {**found.document(), "made_with": made_with})
         return found
 
     def open(self, folder: str | Path) -> AuditRun:

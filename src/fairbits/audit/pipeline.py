@@ -347,7 +347,8 @@ class _Auditing:
         if "proxies" in self.wishes.skip or self.stop():
             return self._leave("proxies", "skipped")
         kept = proxies_of(run.folder, self.subject)
-        if self.resume and kept is not None and kept.get("identity") == self.subject.identity.id:
+        made_with = self.subject.identity.document()
+        if self.resume and kept is not None and (kept.get("made_with") or {}).get("id") == made_with["id"]:
             return self._leave("proxies", "kept")
 
         def work() -> None:
@@ -357,7 +358,7 @@ class _Auditing:
                 columns=self.shares.retrain,
                 progress=self._until("proxies", inf),
             )
-            write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})
+            write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
 
         try:
             self._timed("proxies", work)

@@ -192,6 +192,7 @@ class DebugResult:
     seconds: float
     regression: bool = False  # which decides nothing that could flip
     identity: str = ""  # of the subject, in short
+    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table

@@ -99,6 +99,7 @@ def debug_run(
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
         identity=subject.identity.id,
+        options={"samples": samples, "all_layers": all_layers, "inside": inside, "retrain": retrain},
     )
     write_result(run, result)
     return result

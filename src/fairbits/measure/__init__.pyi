@@ -18,6 +18,9 @@ from .groups import grouping_of as grouping_of
 from .groups import groupings_of as groupings_of
 from .groups import intersections as intersections
 from .groups import subject_groups as subject_groups
+from .harm import Harm as Harm
+from .harm import harmed_people as harmed_people
+from .harm import harms_of as harms_of
 from .intervals import Estimate as Estimate
 from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means

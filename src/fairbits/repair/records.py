@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from fairbits.domain import quality
 from fairbits.models import Do, Model
@@ -147,6 +148,7 @@ class RepairResult:
     warnings: tuple[str, ...] = ()
     reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
+    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
 
     @property
     def regression(self) -> bool:

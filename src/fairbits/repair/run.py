@@ -79,6 +79,7 @@ def repair_run(
         is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
+    asked = {"max_accuracy_loss": max_accuracy_loss, "guarantee": guarantee, "choose": choose, "retrain": retrain}
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
     watch = watch or _silent
@@ -143,8 +144,9 @@ def repair_run(
         warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
         reason=reason,
         identity=about.identity.id,
+        options=asked,
     )
-    write(result, opened.folder, opened.content())
+    write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
 
 

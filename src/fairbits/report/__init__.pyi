@@ -11,6 +11,10 @@ from .fleet import Audited as Audited
 from .fleet import Fleet as Fleet
 from .fleet import write_fleet as write_fleet
 from .html import render_html as render_html
+from .manifest import MANIFEST as MANIFEST
+from .manifest import SIGNATURE as SIGNATURE
+from .manifest import Verification as Verification
+from .manifest import verify as verify
 from .markdown import render_markdown as render_markdown
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
@@ -23,5 +27,7 @@ from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words
 from .sections.proxies import proxies_of as proxies_of
 from .sections.stages import debugged_of as debugged_of
+from .signature import open_key as open_key
+from .signature import sign as sign
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

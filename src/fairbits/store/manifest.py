@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ STATUSES = ("running", "finished", "interrupted", "failed")
 OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
 #: ``search/resume.py``).
-MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
+MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is", "made_by")
 #: What is compared in another way (scores within rounding), or was measured afresh.
 JUDGED = ("identity", "noise")
 
@@ -42,6 +43,7 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         "cases": 0,
         "content": None,
         **plain(manifest),
+        "made_by": _user(),
         "versions": _versions(),
         "schema": plain(document_of_schema(schema).unwrap()),
         "scale": {"faults": []},
@@ -108,6 +110,14 @@ def _shown(value: Any) -> str:
         return ", ".join(_shown(item) for item in value) or "nothing"
     text = str(value)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _user() -> str:
+    """Who is at work, as the system calls them; a container may know nobody."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def _versions() -> dict[str, str]:
