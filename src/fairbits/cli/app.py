@@ -15,6 +15,7 @@ from fairbits.cli.commands.certify import certify
 from fairbits.cli.commands.compare import compare
 from fairbits.cli.commands.data import data_app
 from fairbits.cli.commands.debug import debug
+from fairbits.cli.commands.diff import diff
 from fairbits.cli.commands.explore import explore
 from fairbits.cli.commands.fleet import fleet
 from fairbits.cli.commands.guard import guard_app
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 for command in (
     *(audit, init, measure, search, cases, debug, repair, certify, proxies),
-    *(report, explore, compare, paper, fleet),
+    *(report, diff, explore, compare, paper, fleet),
 ):
     app.command()(command)
 app.add_typer(data_app, name="data")

@@ -14,8 +14,10 @@ from .html import render_html as render_html
 from .manifest import MANIFEST as MANIFEST
 from .manifest import SIGNATURE as SIGNATURE
 from .manifest import Verification as Verification
+from .manifest import hash_file as hash_file
 from .manifest import verify as verify
 from .markdown import render_markdown as render_markdown
+from .page import rendered as rendered
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
 from .sections.measure import keep_measurement as keep_measurement

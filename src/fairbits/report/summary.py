@@ -13,7 +13,7 @@ from fairbits.store import plain
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
 SCHEMA = "summary.schema.json"
-SECTIONS = ("format", "report", "measure", "debug", "repair", "certify")
+SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "gate")
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
@@ -27,6 +27,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "report": {
             "fairbits": __version__,
             "sentence": data.sentence,
+            "people": data.opening.people,
+            "people_kind": data.opening.kind,
             "bits": data.bits,
             "protected": list(data.about.protected),
             "near": [asdict(one) for one in data.near],
@@ -37,6 +39,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "commands": list(data.remaking.commands),
             "versions": dict(data.remaking.versions),
             "status": data.remaking.status,
+            "made_by": data.opening.made_by,
+            "sources": [asdict(one) for one in data.opening.sources],
             "warnings": list(data.warnings),
         },
         "measure": {
@@ -51,10 +55,13 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             },
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],
+            "harms": [asdict(harm) for harm in measured.harms],
+            "harmed_people": measured.harmed_people,
         },
         "debug": None if data.debugged is None else dict(data.debugged.document),
         "repair": None if data.repaired is None else _repair(data),
         "certify": [one.document() for one in data.certified] or None,
+        "gate": None if data.gate is None else dict(data.gate),
     }
     return dict(plain(document))
 

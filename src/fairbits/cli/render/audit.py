@@ -107,7 +107,9 @@ def show(found: Audited) -> None:
     for line in look(found):
         console.print(line, soft_wrap=True)
     if found.stopped:
-        console.print(Text(f"ended early; go on with: fairbits audit --resume {found.run.folder}", "yellow"), soft_wrap=True)
+        console.print(
+            Text(f"ended early; go on with: fairbits audit --resume {found.run.folder}", "yellow"), soft_wrap=True
+        )
     console.print(Text(f"{'report':<{_LABEL}}").append(str(found.page), style="bold"), soft_wrap=True)
 
 
@@ -117,7 +119,10 @@ def look(found: Audited) -> list[Text]:
     for label, words, style, most in _rows(found):
         pieces = textwrap.wrap(harmless(words), _WIDTH - _LABEL) or [""]
         if len(pieces) > most:
-            pieces = [*pieces[: most - 1], textwrap.shorten(" ".join(pieces[most - 1 :]), _WIDTH - _LABEL, placeholder=" …")]
+            pieces = [
+                *pieces[: most - 1],
+                textwrap.shorten(" ".join(pieces[most - 1 :]), _WIDTH - _LABEL, placeholder=" …"),
+            ]
         for place, piece in enumerate(pieces):
             name = label if place == 0 else ""
             lines.append(Text(f"{name:<{_LABEL}}", style="dim").append(piece, style=f"not dim {style}".strip()))
