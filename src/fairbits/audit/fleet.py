@@ -11,8 +11,8 @@ from fairbits.audit.pipeline import DEFAULT_SECONDS, Wishes, audit_subject
 from fairbits.audit.pipeline import Audited as AuditedOne
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
-from fairbits.errors import FairbitsError, OptionError
-from fairbits.report import Audited, Fleet, write_fleet
+from fairbits.errors import FairbitsError, OptionError, choose_from
+from fairbits.report import RANKS, Audited, Fleet, ReportData, write_fleet
 from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
 
@@ -65,11 +65,17 @@ def audit_fleet(
     out: Path,
     *,
     as_is: bool = False,
+    rank: str = "people",
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> tuple[Fleet, Path]:
-    """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept."""
+    """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept.
+
+    ``rank`` is what the page is ordered by: people, found, proved or bits.
+    """
+    if rank not in RANKS:
+        raise OptionError(f"--rank is {rank!r}; {choose_from(rank, RANKS)}")
     credential = grants.get("credential")
     if credential is not None and "@" not in credential:
         raise OptionError(
@@ -94,7 +100,9 @@ def audit_fleet(
     for number, ship in enumerate(ships):
         if number not in found:
             found[number] = Audited(ship.name, ship.source, error=_reason(carried.lost.get(number)))
-    fleet = Fleet(str(folder), _terms(wishes, hands), timestamp(), tuple(found[number] for number in range(len(ships))))
+    fleet = Fleet(
+        str(folder), _terms(wishes, hands), timestamp(), tuple(found[number] for number in range(len(ships))), rank
+    )
     return fleet, write_fleet(fleet, out)
 
 
@@ -136,8 +144,24 @@ def _entry(ship: Ship, found: AuditedOne) -> Audited:
         split_rate=measured.split_rate.value,
         id_cases=None if data.about.regression else figures.get("id_cases"),  # nothing flips in a regression
         cases=figures.get("cases"),
+        rows=measured.rows,
+        m=data.about.m,
+        k_proved=_proved(data),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )
+
+
+def _proved(data: ReportData) -> int | None:
+    """The most classes that anybody can have, where that is certain of everybody."""
+    if data.about.blind:
+        return 1
+    known = [
+        int(one.bound)
+        for one in data.certified
+        if one.model == "model" and one.property == "k" and one.kind != "statistical"
+        if one.population.startswith("everybody in the domain") and one.certified == one.people
+    ]
+    return min(known, default=None)
 
 
 def _reason(fault: Fault | None) -> str:

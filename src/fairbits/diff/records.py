@@ -173,12 +173,18 @@ class ModelDiff:
         by_name = {shift.name: shift for shift in self.shifts}
         k = by_name["k_mean"]
         moved = {"worse": "more", "better": "fewer"}.get(k.verdict, "about as many")
-        bits = f"their twins fall into {moved} classes (mean k {k.before:.2f} → {k.after:.2f})"
-        if self.changed is None:
-            return f"For {people}, {bits}."
+        if self.changed is None or "flip_rate" not in by_name:
+            return (
+                f"From A to B, the twins of {people} fall into {moved} classes (mean k {k.before:.2f} → {k.after:.2f})."
+            )
+        flips = by_name["flip_rate"]
+        shares = f"{100 * (flips.before or 0):.1f} % → {100 * (flips.after or 0):.1f} %"
+        bits = f"decisions that flip as somebody else: {shares} ({flips.verdict})"
         many = self.changed.people
-        who = "nobody is" if many == 0 else f"{many:,} of {people} ({self.changed.rate.value:.1%}) are"
-        return f"From A to B {who} decided otherwise, and {bits}."
+        who = (
+            f"none of {people} is" if many == 0 else f"{many:,} of {people} ({100 * self.changed.rate.value:.1f} %) are"
+        )
+        return f"From A to B, {who} decided otherwise; {bits}."
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

@@ -7,6 +7,7 @@ from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
 from .files import write_report as write_report
+from .fleet import RANKS as RANKS
 from .fleet import Audited as Audited
 from .fleet import Fleet as Fleet
 from .fleet import write_fleet as write_fleet

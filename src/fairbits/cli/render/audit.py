@@ -117,15 +117,13 @@ def look(found: Audited) -> list[Text]:
     """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more."""
     lines: list[Text] = []
     for label, words, style, most in _rows(found):
-        pieces = textwrap.wrap(harmless(words), _WIDTH - _LABEL) or [""]
+        width = _WIDTH if style == "bold" else _WIDTH - _LABEL  # the headline begins where the labels do
+        pieces = textwrap.wrap(harmless(words), width) or [""]
         if len(pieces) > most:
-            pieces = [
-                *pieces[: most - 1],
-                textwrap.shorten(" ".join(pieces[most - 1 :]), _WIDTH - _LABEL, placeholder=" …"),
-            ]
+            pieces = [*pieces[: most - 1], f"{pieces[most - 1][: width - 2]} …"]
         for place, piece in enumerate(pieces):
-            name = label if place == 0 else ""
-            lines.append(Text(f"{name:<{_LABEL}}", style="dim").append(piece, style=f"not dim {style}".strip()))
+            name = "" if width == _WIDTH else f"{label if place == 0 else '':<{_LABEL}}"
+            lines.append(Text(name, style="dim").append(piece, style=f"not dim {style}".strip()))
     return lines[:_LINES]
 
 
@@ -167,7 +165,8 @@ def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _bits(data: ReportData) -> str:
-    near = {one.people: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
+    words = {one.people: one.people.replace(" attributes", "").replace(" attribute", "") for one in data.near}
+    near = {words[one.people]: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
     more = " (+: a lower bound)" if any(value.endswith("+") for value in near.values()) else ""
     ks = ", ".join(f"{people} {value}" for people, value in near.items())
     return f"{data.sentence} Largest k: {ks}{more}."
