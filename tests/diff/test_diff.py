@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_the_same_model_changes_nothing() -> None:
 def test_the_layer_where_they_part() -> None:
     rng = np.random.default_rng(0)
     widths = [2, 6, 5, 4, 2]
-    weights = [rng.normal(size=pair) for pair in zip(widths, widths[1:], strict=False)]
+    weights = [rng.normal(size=pair) for pair in pairwise(widths)]
     biases = [rng.normal(size=width) for width in widths[1:]]
     before = make_subject("before", Network.build(weights, biases), SCHEMA, people())
     changed = [weight.copy() for weight in weights]

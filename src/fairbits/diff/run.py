@@ -210,7 +210,7 @@ def _groups(
             people = int(here.sum())
             if not people:
                 continue
-            before, after = (one.favoured[here] if decides else None for one in own)
+            before, after = (one.favoured[here] if decides else np.zeros(0, np.bool_) for one in own)
             columns = [change[here]] + ([after.astype(float) - before] if decides else [])
             highs = [span, 1.0][: len(columns)]
             lows = [-high for high in highs]

@@ -178,7 +178,7 @@ def open_key(path: Path, *, passphrase: Callable[[], str] | None = None) -> Ed25
         ) from None
     if not isinstance(found, crypto.Ed25519PrivateKey):
         raise OptionError(f"the key in {str(path)!r} is not Ed25519; {_REMEDY}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _public(path: Path) -> Ed25519PublicKey:
@@ -190,7 +190,7 @@ def _public(path: Path) -> Ed25519PublicKey:
         raise OptionError(f"{str(path)!r} is no public key; give the file that ends in .pub.") from None
     if not isinstance(found, crypto.Ed25519PublicKey):
         raise OptionError(f"the key in {str(path)!r} is not Ed25519; {_REMEDY}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _crypto() -> Any:

@@ -56,8 +56,9 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
         ax.yaxis.set_major_formatter(_SHORT)
         # The first label begins at its tick and the last one ends there: neighbouring panels never collide.
         ax.set_xticks([0, seconds], ["0 s", f"{seconds:g} s"])
-        for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
-            label.set_horizontalalignment(side)
+        first, last = ax.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
         ax.tick_params(labelleft=column == 0, labelbottom=number + across >= len(paces))
         _title(ax, name, f"{pace[-1]:,.0f}")
     return made
