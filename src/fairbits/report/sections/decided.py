@@ -58,7 +58,8 @@ def sources_of(subject: Subject) -> tuple[Source, ...]:
         The subject, whose files are still where they were read.
     """
     parts = subject.identity.ingredients
-    rows = f"{len(subject.table):,} rows, from no file of yours ({parts.get('rows', 'no hash')})"
+    where = "built in" if subject.source is not None else "from memory"
+    rows = f"{len(subject.table):,} rows, {where} ({parts.get('rows', 'no hash')})"
     found = [
         _source("model", subject.original, _model_words(subject, parts.get("weights", "none"))),
         _source("table", subject.table.file, rows),
@@ -109,7 +110,7 @@ def cards(data: ReportData) -> list[dict[str, str]]:
     rate = measured.flip_rate or measured.split_rate
     found = []
     if data.about.protected:
-        what = "People decided otherwise as somebody else" if measured.flip_rate else "Rows with more than one class"
+        what = "People affected" if measured.flip_rate else "Rows with more than one class"
         among = f"{percent(rate.low)} to {percent(rate.high)} of people drawn like them (95 % interval)"
         if data.about.blind:
             among = "and of everybody else, by the way the model is made"
