@@ -118,7 +118,7 @@ class Fleet:
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
         if self.rank == "people":
             what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"
-            found = f"“{first.name}” affects most people: {first.affected:.1%} of its rows {what}"
+            found = f"“{first.name}” affects most people: {100 * first.affected:.1f} % of its rows {what}"
             return f"Of {_models(len(self.subjects))}, {found}{rest}."
         if self.rank in ("found", "proved"):
             known = first.k_max if self.rank == "found" else first.k_proved
