@@ -18,6 +18,7 @@ from fairbits import Subject
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.report import MANIFEST, SIGNATURE, compute_report, open_key, sign, verify, write_report
+from fairbits.report.manifest import write_manifest
 from fairbits.report.signature import check_signature
 from fairbits.store import Run
 
@@ -196,3 +197,15 @@ def test_a_report_written_again_is_not_signed_any_more(signed: tuple[Path, Path]
     write_report(compute_report(Run.open(folder), subject=subject, threads=1), folder)
     assert not (folder / SIGNATURE).exists()
     assert verify(folder).good
+
+
+def test_a_folder_in_a_store_of_objects() -> None:
+    upath = pytest.importorskip("upath", reason="universal-pathlib is not installed")
+    folder = upath.UPath("memory://fairbits-manifest/run")
+    (folder / "cases").mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_bytes(b"{}")
+    (folder / "cases" / "part.parquet").write_bytes(b"cases")
+    write_manifest(folder, about={})
+    assert verify(folder).good
+    (folder / "cases" / "part.parquet").write_bytes(b"others")
+    assert list(verify(folder).faults()) == ["changed: cases/part.parquet"]

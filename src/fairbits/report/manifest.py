@@ -180,8 +180,9 @@ def _stated(path: Path) -> dict[str, tuple[int, str]]:
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
+    start = len(str(folder).rstrip("/\\")) + 1  # as text: paths in stores of objects know no relative ones
     for path in folder.rglob("*"):
-        name = path.relative_to(folder).as_posix()
+        name = str(path)[start:].replace("\\", "/")
         parts = name.split("/")
         if path.is_file() and not name.endswith((".tmp", ".lock")) and not any(p.startswith(".") for p in parts):
             yield name, path
