@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
-from fairbits.audit.pipeline import Audited
+from fairbits.audit import AuditResult
 from fairbits.cli.app import app
 from fairbits.cli.render.audit import look
 from fairbits.errors import OptionError
@@ -255,7 +255,7 @@ def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str) -> Non
     shown = compute_report(run, subject=subject, threads=1)
     fault = "it did not fit into the budget " * 20
     faults = {"repair": fault, "certify": fault, "proxies": fault, "debug": fault}
-    lines = look(Audited(run, shown, Path("report.html"), {"search": 1.0}, faults))
+    lines = look(AuditResult(run, shown, Path("report.html"), {"search": 1.0}, faults))
     assert len(lines) <= 23
     assert max(len(line.plain) for line in lines) <= 80
     words = [line.plain[:12].strip() for line in lines]

@@ -21,7 +21,7 @@ RANKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class FleetMember:
     """One subject of a fleet. With an ``error`` (a sentence) the figures are missing."""
 
     name: str
@@ -78,7 +78,7 @@ class Fleet:
     folder: str
     terms: str
     created: str
-    subjects: tuple[Audited, ...]
+    subjects: tuple[FleetMember, ...]
     rank: str = "people"
 
     def __post_init__(self) -> None:
@@ -91,12 +91,12 @@ class Fleet:
         return RANKS[self.rank]
 
     @property
-    def ranked(self) -> list[Audited]:
+    def ranked(self) -> list[FleetMember]:
         """Those with figures, the most severe first."""
         return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity(self.rank))
 
     @property
-    def failed(self) -> list[Audited]:
+    def failed(self) -> list[FleetMember]:
         """Those without, by name."""
         return sorted((one for one in self.subjects if one.error is not None), key=lambda one: one.name)
 

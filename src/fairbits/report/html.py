@@ -8,6 +8,7 @@ from fairbits.report.figures.catalogue import pictures_of
 from fairbits.report.page import part, rendered
 from fairbits.report.record import ReportData
 from fairbits.report.sections.people import person_id
+from fairbits.report.sections.proxies import pictures as period_pictures
 from fairbits.report.sections.registry import sections_of
 
 
@@ -23,7 +24,10 @@ def render_html(data: ReportData) -> str:
         "debugged": data.debugged,
         "repaired": data.repaired,
         "rows_kind": "exact" if data.measured.complete else "statistical",
-        "pictures": {name: Markup(svg) for name, svg in pictures_of(data).items()},  # noqa: S704 - made by us
+        "pictures": {
+            name: Markup(svg)  # noqa: S704 - made by us
+            for name, svg in (pictures_of(data) | period_pictures(data.proxies)).items()
+        },
         "map_caption": "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
         + ("" if data.axes.threshold is None else " The line separates decisions."),
         "threshold_caption": "" if data.axes.threshold is None else " Dashed: the decision threshold.",

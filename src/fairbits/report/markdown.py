@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fairbits.report.markup import text, value_text
 from fairbits.report.record import ReportData
+from fairbits.report.sections.proxies import indirect_text
 from fairbits.report.sections.registry import sections_of
 
 
@@ -34,4 +35,4 @@ def _head(data: ReportData) -> Iterator[str]:
         yield text(line, 1000)
 
 
-__all__ = ["render_markdown", "text", "value_text"]
+__all__ = ["indirect_text", "render_markdown", "text", "value_text"]

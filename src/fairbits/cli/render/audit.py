@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.live import Live
@@ -17,7 +17,7 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audited
+    from fairbits.audit import AuditResult
     from fairbits.certify import Statement
     from fairbits.report import ReportData
 
@@ -36,7 +36,18 @@ _LABEL, _LINES = 12, 23
 
 @contextmanager
 def stages(*, shown: bool) -> Iterator[Callable[[str, str, str], None] | None]:
-    """The stages on stderr, with their times; line by line where stderr is no terminal."""
+    """Show the stages on stderr with their times; line by line where stderr is no terminal.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[str, str, str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown:
         yield None
@@ -101,7 +112,7 @@ class _Board:
         return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
 
 
-def show(found: Audited) -> None:
+def show(found: AuditResult) -> None:
     """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page."""
     console = Console(highlight=False)
     for line in look(found):
@@ -113,7 +124,7 @@ def show(found: Audited) -> None:
     console.print(Text(f"{'report':<{_LABEL}}").append(str(found.page), style="bold"), soft_wrap=True)
 
 
-def look(found: Audited) -> list[Text]:
+def look(found: AuditResult) -> list[Text]:
     """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more."""
     lines: list[Text] = []
     for label, words, style, most in _rows(found):
@@ -127,7 +138,7 @@ def look(found: Audited) -> list[Text]:
     return lines[:_LINES]
 
 
-def _rows(found: Audited) -> Iterator[tuple[str, str, str, int]]:
+def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     """What it is, the words, their style, and how many lines they may take."""
     data = found.data
     yield "", f"{data.about.subject}: {data.opening.people or data.sentence}", "bold", 2
@@ -136,6 +147,8 @@ def _rows(found: Audited) -> Iterator[tuple[str, str, str, int]]:
     yield "accuracy", quality[1], "", 2
     yield "decision", quality[0], "", 2
     yield "bits", _bits(data), "", 3
+    if not data.about.protected and data.proxies is not None:
+        yield from _indirect(data.proxies)
     yield from _cause(data)
     yield from _repair(data)
     yield from _guarantee(data)
@@ -169,7 +182,21 @@ def _bits(data: ReportData) -> str:
     near = {words[one.people]: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
     more = " (+: a lower bound)" if any(value.endswith("+") for value in near.values()) else ""
     ks = ", ".join(f"{people} {value}" for people, value in near.items())
-    return f"{data.sentence} Largest k: {ks}{more}."
+    return f"{data.sentence} Largest k: {ks}{more}." if data.about.protected else data.sentence
+
+
+def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
+    """Nobody has a twin: what the score tells, and the groups that fare worst."""
+    from fairbits.proxies import told
+
+    for entry in [one for one in document["attributes"] if " × " not in one["attribute"]][:3]:
+        yield "indirect", f"{told(entry)[:1].upper()}{told(entry)[1:]}", "", 2
+    for table in document["groups"]:
+        ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
+        if " × " not in table["attribute"] and len(ratios) > 1:
+            least = min(ratios, key=lambda one: one["impact_ratio"])
+            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {least['impact_ratio']:.2f}"
+            yield "groups", f"{words} (selected {least['selection_rate']:.1%})", "", 2
 
 
 def _cause(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
@@ -201,6 +228,8 @@ def _repair(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     """The strongest statement about more people than those of the table, before and after the repair."""
+    if not data.about.protected:
+        return
     if data.about.blind:
         yield "guarantee", "k = 1 for everybody (proved)", "", 1
         return
