@@ -116,7 +116,7 @@ class Fleet:
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
         if not any(one.bits for one in ranked):
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
-        if self.rank == "people":
+        if self.rank == "people" and first.affected:
             what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"
             found = f"“{first.name}” affects most people: {100 * first.affected:.1f} % of its rows {what}"
             return f"Of {_models(len(self.subjects))}, {found}{rest}."

@@ -23,7 +23,7 @@ STATUSES = ("running", "finished", "interrupted", "failed")
 OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
 #: ``search/resume.py``).
-MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is", "made_by")
+MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
 #: What is compared in another way (scores within rounding), or was measured afresh.
 JUDGED = ("identity", "noise")
 
@@ -114,7 +114,7 @@ def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     dict[str, Any]
         Settings of the search, by name.
     """
-    return {name: value for name, value in record.items() if name not in OWN}
+    return {name: value for name, value in record.items() if name not in (*OWN, "made_by")}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:

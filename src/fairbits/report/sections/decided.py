@@ -73,7 +73,7 @@ def sources_of(subject: Subject) -> tuple[Source, ...]:
 
 def made_by(run: Run) -> str:
     """Who ran the search, as its record says."""
-    return str(run.manifest.get("made_by") or "unknown")
+    return run.made_by
 
 
 def _model_words(subject: Subject, weights: str) -> str:
