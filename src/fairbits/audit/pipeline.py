@@ -16,7 +16,7 @@ from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError, choose_from
-from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do, HasActivations, Network
 from fairbits.report import (
     ReportData,
@@ -451,11 +451,19 @@ def is_current(run: Run, name: str) -> bool:
 def _in_steps(say: Callable[[str], None]) -> TryOut:
     """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
 
-    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+    def try_out(
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        dos: list[Do],
+        *,
+        judged: bool,
+        measure: Measure = "q_inf",
+    ) -> Tried:
         found = []
         for start in range(0, max(len(dos), 1), STEP):
             say(f"holding neurons: {start:,} of {len(dos):,} values tried")
-            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged))
+            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure))
         return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
 
     return try_out

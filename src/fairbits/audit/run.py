@@ -49,6 +49,8 @@ class AuditRun(Run):
         all_layers: bool = False,
         inside: bool = True,
         retrain: bool = False,
+        rule: str = "spread",
+        trainings: int | None = None,
         seed: int = 0,
         threads: int | None = None,
         workers: int | None = None,
@@ -56,13 +58,34 @@ class AuditRun(Run):
     ) -> DebugResult:
         """Which layers, neurons and attributes the bits of the cases come from; written beside them.
 
-        ``inside=False`` leaves out layers and neurons, which a black box cannot show; ``retrain`` trains the same
-        shape from another seed, and without the protected columns. ``workers`` processes, or a ``ray`` cluster
-        ("local", or an address), share the neurons.
+        Parameters
+        ----------
+        samples : int
+            How many cases: the worst fifth, the others at random.
+        all_layers : bool
+            Neurons of all hidden layers.
+        inside : bool
+            False leaves out layers and neurons, which a black box cannot show.
+        retrain : bool
+            Train models of the same kind again, however long that takes.
+        rule : str
+            ``spread``, or ``paper`` for the layers and neurons of the paper's public code.
+        trainings : int, optional
+            How many models are trained; 0 for none.
+        seed, threads : int
+            Same seed, same result; threads of this process.
+        workers, ray : optional
+            Processes, or a Ray cluster ("local", or an address), that share neurons and trainings.
+
+        Returns
+        -------
+        DebugResult
+            What was found.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import Hands, try_out_by
+        from fairbits.scale import Hands, train_out_by, try_out_by
 
+        hands = Hands(workers, ray, threads)
         return debug_run(
             self,
             subject=self.subject,
@@ -70,9 +93,12 @@ class AuditRun(Run):
             all_layers=all_layers,
             inside=inside,
             retrain=retrain,
+            rule=rule,
+            trainings=trainings,
             seed=seed,
             threads=threads,
-            try_out=try_out_by(Hands(workers, ray, threads)),
+            try_out=try_out_by(hands),
+            train_out=train_out_by(hands),
         )
 
     def repair(
