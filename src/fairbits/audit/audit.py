@@ -169,6 +169,7 @@ class Audit:
         partition: str = "constrained",
         within: int | None = None,
         min_plausibility: float | None = None,
+        measure: str = "q_inf",
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
@@ -184,14 +185,24 @@ class Audit:
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
-        address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
+        address such as "s3://bucket/run". ``measure`` ("q_inf" or "q_1") is what the search raises, cases are ranked
+        by, and debugging and repairs lower. ``repeats`` takes the mean of so many answers of the model as a score.
         """
         from fairbits.scale import Hands, search
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(
-            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
+            limit,
+            strategy or DEFAULT,
+            options,
+            seed,
+            epsilon,
+            partition,
+            within,
+            min_plausibility,
+            threads,
+            measure=measure,
         )
         hands = Hands(workers, ray, threads)
         subject = self._answering(repeats)
@@ -333,12 +344,14 @@ class Audit:
         repeats: int | None = None,
         within: int | None = None,
         min_plausibility: float | None = None,
+        measure: str = "q_inf",
     ) -> Audited:
         """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
 
         ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
         with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
-        ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
+        ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``measure`` ("q_inf" or "q_1")
+        is what is raised by the search and lowered by debugging and repairs; ``repeats`` takes
         the mean of so many answers of the model as a score.
         """
         from fairbits.audit.pipeline import Wishes, audit_subject
@@ -346,7 +359,7 @@ class Audit:
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         wishes = Wishes(
-            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility, measure
         )
         subject = self._answering(repeats)
         return audit_subject(subject, wishes, None if out is None else Path(out), resume=resume)

@@ -129,6 +129,7 @@ class Wishes:
     ray: str | None = None
     within: int | None = None
     min_plausibility: float | None = None
+    measure: str = "q_inf"
 
     @property
     def hands(self) -> Hands:
@@ -308,6 +309,7 @@ class _Auditing:
             partition=wishes.partition,
             within=wishes.within,
             min_plausibility=wishes.min_plausibility,
+            measure=wishes.measure,
             threads=wishes.threads,
             strategy=DEFAULT,
         )
@@ -369,7 +371,7 @@ class _Auditing:
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
-        from fairbits.scale import try_out_by
+        from fairbits.scale import train_out_by, try_out_by
 
         say = self._until("debug", self.shares.debug_by)
         try_out = try_out_by(self.wishes.hands) or _in_steps(say)
@@ -380,8 +382,11 @@ class _Auditing:
             inside=isinstance(self.subject.model, HasActivations),
             seed=self.wishes.seed,
             threads=self.wishes.threads,
+            # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
+            patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self._now)),
             stage=say,
             try_out=try_out,
+            train_out=train_out_by(self.wishes.hands),
         )
 
     def _repair(self, run: Run) -> None:

@@ -9,6 +9,7 @@ from .neurons import values_of as values_of
 from .origin import SharedPart as SharedPart
 from .origin import origin_shares as origin_shares
 from .origin import shared_part as shared_part
+from .records import RULES as RULES
 from .records import Attribution as Attribution
 from .records import Candidate as Candidate
 from .records import DebugResult as DebugResult
@@ -19,7 +20,6 @@ from .records import NeuronSet as NeuronSet
 from .records import NeuronSets as NeuronSets
 from .records import Origin as Origin
 from .records import OriginShare as OriginShare
-from .records import RULES as RULES
 from .records import Rule as Rule
 from .records import SubsetBits as SubsetBits
 from .records import Vote as Vote

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.debug.layers import ballots_of
-from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect, NeuronSet, NeuronSets
+from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect, NeuronSet, NeuronSets, halves
 from fairbits.store import Run, write_json, write_whole
 
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
@@ -75,12 +75,10 @@ def neurons_table(result: DebugResult) -> pa.Table:
         for neuron in result.neurons
         for one in neuron.candidates
     ]
-    halves = (
-        *("k_choosing", "k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),
-    )
-    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
+    more = (*("k_choosing", "k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),)
+    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *more), pa.float64())
     kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
-    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
+    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *more)
     return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
 
 
@@ -120,6 +118,8 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "k_mean": result.k_mean,
         "k_choosing": result.k_choosing,
         "k_reported": result.k_reported,
+        "reported": float(halves(result.figure)[1].mean()),
+        "q_1_mean": None if result.q_1 is None else float(result.q_1.mean()),
         "id_rate": result.id_rate,
         "accuracy": result.accuracy,
         "rule": result.rule,

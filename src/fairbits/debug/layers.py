@@ -54,7 +54,7 @@ def check_rule(rule: str) -> Rule:
     """
     if rule not in RULES:
         raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
-    return rule  # type: ignore[return-value]  # just checked
+    return rule
 
 
 def layer_distances(
@@ -112,7 +112,9 @@ def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
     first: list[Floats] = []
     step, count = max(1, ROWS // evaluator.m), 0
     for start in range(0, len(rows), step):
-        layers = [one.reshape(-1, one.shape[2]).astype(np.float64) for one in _layers(evaluator, rows[start : start + step])]
+        layers = [
+            one.reshape(-1, one.shape[2]).astype(np.float64) for one in _layers(evaluator, rows[start : start + step])
+        ]
         if not first:  # differences from somebody: an offset that is large beside the spread costs no digits
             first = [one[0] for one in layers]
             sums = [np.zeros(one.shape[1]) for one in layers]

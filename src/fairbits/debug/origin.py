@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +128,7 @@ def origin_shares(
     return tuple(found)
 
 
-def _beside(table: npt.NDArray[np.generic], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[np.generic]:
+def _beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[Any]:
     """(people, twins) with the twins that differ in these attributes alone last: (people, held, varied)."""
     people = len(table)
     held = [axis for axis in range(len(sizes)) if axis not in subset]
@@ -213,7 +214,6 @@ class _Shares:
             low, high = min(low, value - reach), max(high, value + reach)
         middle = float(np.clip(value, 0.0, top))
         return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
-
 
 
 def _parts(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[float, float]:

@@ -293,9 +293,9 @@ class Origin:
         one = self.shares[0]
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
         return (
-            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of {what} "
-            f"comes with the data: any training on these rows does it. {one.single.value:.0%} ({one.single.low:.0%} to "
-            f"{one.single.high:.0%}) comes with the single training."
+            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
+            f"{what} comes with the data: any training on these rows does it. {one.single.value:.0%} "
+            f"({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training."
         )
 
 
@@ -334,8 +334,10 @@ class DebugResult:
         from fairbits.domain import html_table
 
         rows = [("suspect layer", "–" if self.suspect is None else str(self.suspect))]
-        for one in (*self.top(1), *self.top(-1)):
-            rows.append((f"neuron {one.neuron}", f"activating it {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})"))
+        rows += [
+            (f"neuron {one.neuron}", f"activating it {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})")
+            for one in (*self.top(1), *self.top(-1))
+        ]
         if self.attribution is not None:
             rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
         rows.append(("data or training", self.origin.words))

@@ -248,7 +248,9 @@ class EstimatorTrainer:
         few = codes[:: max(1, len(codes) // 50)][:50]
         wanted = subject.model.scores(subject.encoding.encode(few))
         names = getattr(self.estimator, "feature_names_in_", None)
-        columns = tuple(map(str, names)) if names is not None else subject.options.columns or table_columns(subject.schema)
+        columns = (
+            tuple(map(str, names)) if names is not None else subject.options.columns or table_columns(subject.schema)
+        )
         complaint = ""
         for categorical in (False, True):
             for as_text in (False, True):
@@ -265,7 +267,9 @@ class EstimatorTrainer:
                     except Exception as error:  # noqa: BLE001 - foreign code; the last complaint is shown
                         complaint = _first(error)
                         continue
-                    if found.shape == wanted.shape and float(np.abs(found - wanted).max(initial=0.0)) <= SAME * self._unit(wanted):
+                    if found.shape == wanted.shape and float(
+                        np.abs(found - wanted).max(initial=0.0)
+                    ) <= SAME * self._unit(wanted):
                         return decode(codes[:, seen])
         raise CapabilityError(
             f"data or training cannot be told apart: it is not known in which form {type(self.estimator).__name__!r} "

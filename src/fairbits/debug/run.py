@@ -216,9 +216,7 @@ class _Work:
             return None
         self.say("looking for the smallest set of neurons")
         rng = generator(self.seed, "debug", "sets")
-        return neuron_sets(
-            self.evaluator, self.subject, self.cases, measure=self.measure, rng=rng, stage=self.say
-        )
+        return neuron_sets(self.evaluator, self.subject, self.cases, measure=self.measure, rng=rng, stage=self.say)
 
     def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
         if not layers:
@@ -254,9 +252,7 @@ class _Work:
             return None
         return attribute_bits(self.evaluator, self.cases)
 
-    def origin(
-        self, labels: LabelBits | None, trainings: int | None, *, patience: float | None, alike: bool
-    ) -> Origin:
+    def origin(self, labels: LabelBits | None, trainings: int | None, *, patience: float | None, alike: bool) -> Origin:
         """The shares of data and training; where they cannot be known, one sentence that says why."""
         if alike:
             return Origin((), "Nothing to explain: the twins of every case looked at are treated alike.", labels)
@@ -289,16 +285,22 @@ class _Work:
             rows = len(self.subject.table.training())
             if rows * epochs_for(rows) * count < SHORT * patience:
                 return 0.0
-            trainer.train(0, epochs=1)
-            return (time.perf_counter() - begin) * epochs_for(rows)
+            trainer.train(0, epochs=1)  # imports, allocates
+            begin = time.perf_counter()
+            trainer.train(0, epochs=2)
+            return (time.perf_counter() - begin) / 2 * epochs_for(rows)
         trainer.train(0)  # how an estimator's cost grows with its rows, nobody knows: one whole training tells
         return time.perf_counter() - begin
 
     def _trained(self, labels: LabelBits | None, count: int) -> Origin:
         self.say(f"training {count} models anew")
         people, unseen = people_of(self.subject, self.evaluator.m, generator(self.seed, "debug", "origin", "people"))
-        seeds = [int(seed) for seed in generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count)]
-        trained = self.train_out(self.subject, people, seeds) if self.train_out else train_here(self.subject, people, seeds)
+        seeds = [
+            int(seed) for seed in generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count)
+        ]
+        trained = (
+            self.train_out(self.subject, people, seeds) if self.train_out else train_here(self.subject, people, seeds)
+        )
         scores = np.stack([one.scores for one in trained])
         self.say("comparing trainings")
         own = self.evaluator.scores(people)

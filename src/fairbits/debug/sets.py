@@ -83,7 +83,7 @@ def neuron_sets(
             break
         dos, explained = step
         curve.append(search.judged(dos, explained))
-    minimal = next((one for one in curve if one.explained_choosing > MOST), None)
+    minimal = next((one for one in curve if _enough(one)), None)
     return NeuronSets(tuple(curve), None if minimal is None else search.pruned(minimal), MOST)
 
 
@@ -108,7 +108,7 @@ class _Search:
 
     def _candidates(self) -> list[Do]:
         hidden = range(len(self.network.weights) - 1)
-        if not len(hidden):
+        if not hidden:
             return []
         tables = values_of(self.subject, self.subject.table.codes[: 4 * ROWS], hidden)
         places = [NAMES.index(name) for name in (ACTIVE, INACTIVE)]
@@ -161,11 +161,17 @@ class _Search:
             best = int(np.argmax(shares))
             network = self.network.with_interventions(smaller[best])
             accuracy = accuracy_of(network, self.subject)
-            if shares[best] <= MOST or (accuracy is not None and accuracy < self.floor):
+            fewer = self.judged(smaller[best], shares[best])
+            if not _enough(fewer) or (accuracy is not None and accuracy < self.floor):
                 return found
-            found = self.judged(smaller[best], shares[best])
+            found = fewer
         return found
 
     def _share(self, dos: Sequence[Do]) -> float:
         network = self.network.with_interventions(dos)
         return float(1 - self._bits(self.evaluator.with_model(network), self.choosing).mean() / self.before[0].mean())
+
+
+def _enough(found: NeuronSet) -> bool:
+    """Whether both halves of the cases say that most of the bits are explained."""
+    return min(found.explained_choosing, found.explained.value) > MOST

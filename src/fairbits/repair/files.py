@@ -71,6 +71,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "max_accuracy_loss": result.max_accuracy_loss,
         "epsilon": result.epsilon,
         "partition": result.partition,
+        "measure": result.measure,
         "chosen": None if result.chosen is None else result.chosen.name,
         "reason": result.reason,
         "evidence": asdict(result.evidence),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairbits.domain import quality
+from fairbits.measure import Measure
 from fairbits.models import Do, Model
 
 
@@ -30,6 +31,21 @@ class Figures:
     q_inf_mean_rows: float
     q_1_mean_rows: float
     id_rate_rows: float | None
+
+    def lowered(self, measure: Measure) -> float:
+        """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``.
+
+        Parameters
+        ----------
+        measure : str
+            ``q_inf`` or ``q_1``.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
+        return self.k_mean if measure == "q_inf" else self.q_1_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +163,7 @@ class RepairResult:
     warnings: tuple[str, ...] = ()
     reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
+    measure: Measure = "q_inf"  # what was lowered
 
     @property
     def regression(self) -> bool:

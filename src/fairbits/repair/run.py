@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
+from fairbits.measure import check_measure
 from fairbits.models import Model, Network
 from fairbits.repair.choice import pick, undominated
 from fairbits.repair.evidence import Half, Halves, split
@@ -84,7 +85,8 @@ def repair_run(
     watch = watch or _silent
     about = subject_of(opened, subject, **grants)
     model = about.model
-    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
+    measure = check_measure(opened.manifest.get("measure", "q_inf"))
+    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads, measure)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
     splitting, planning = root.spawn(2)
     halves = split(opened, about, np.random.default_rng(splitting))
@@ -111,6 +113,7 @@ def repair_run(
         choose=choose,
         costs_count=guarantee is not None,
         rows=len(halves.plan.rows),
+        measure=measure,
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
     groups: list[tuple[GroupFigures, ...]] = [(), ()]
@@ -143,6 +146,7 @@ def repair_run(
         warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
         reason=reason,
         identity=about.identity.id,
+        measure=measure,
     )
     write(result, opened.folder, opened.content())
     return result
@@ -212,9 +216,14 @@ def _judged(
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
             )
         )
-    points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
+    lowered = [r.held_out.lowered(setting.measure) for r in repairs]
+    points = [
+        (r.held_out.accuracy, -low, -(r.held_out.id_rate or 0.0)) for r, low in zip(repairs, lowered, strict=True)
+    ]
     repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
-    return [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
+    return [
+        replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs, setting.measure), strict=True)
+    ]
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:

@@ -25,13 +25,6 @@ _TITLES = {
     "certified": "What is certain",
     "again": "Again, and limits",
 }
-_VERDICTS = {
-    "data": "More of the evidence points to the data.",
-    "training": "More of the evidence points to the training.",
-    "mixed": "Mixed: the evidence points both ways.",
-    "unknown": "Unknown: no evidence points either way.",
-    "none": "Nothing to explain: the twins of every case looked at are treated alike.",
-}
 
 
 def render_html(data: ReportData) -> str:
@@ -60,7 +53,6 @@ def render_html(data: ReportData) -> str:
         pictures={name: Markup(svg) for name, svg in pictures_of(data).items()},  # noqa: S704 - made by us
         contents=[(name, _TITLES[name]) for name in sections(data)],
         sentence=_sentence(data),
-        verdict=_VERDICTS.get(data.debugged.verdict, data.debugged.verdict) if data.debugged else "",
         map_caption="One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
         + ("" if data.axes.threshold is None else " The line separates decisions."),
         threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",

@@ -129,6 +129,8 @@ def commands(
         words += [f"--option {shlex.quote(f'{key}={_option(value)}')}" for key, value in manifest["options"].items()]
     words += _limits(manifest, summary)
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
+    if manifest.get("measure", "q_inf") != "q_inf":
+        words.append(f"--measure {manifest['measure']}")
     if manifest.get("repeats", 1) != 1:
         words.append(f"--repeats {manifest['repeats']}")
     if manifest.get("within") is not None:
@@ -141,9 +143,18 @@ def commands(
     found = [" ".join(words)]
     for stage, document in stages.items():
         if document is not None:
-            extra = f" --samples {document['samples']}" if stage == "debug" else ""
+            extra = _debugged_how(document) if stage == "debug" else ""
             found.append(f"fairbits {stage} again --seed {document['seed']}{extra}")
     return (*found, "fairbits report again")
+
+
+def _debugged_how(document: Mapping[str, Any]) -> str:
+    """The options of a debugging, as they are typed."""
+    words = f" --samples {document['samples']}"
+    if document.get("rule", "spread") != "spread":
+        words += f" --rule {document['rule']}"
+    made = (document.get("origin") or {}).get("trainings")
+    return words if made is None else f"{words} --trainings {made}"
 
 
 def _limits(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:

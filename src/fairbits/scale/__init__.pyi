@@ -5,8 +5,8 @@ from .executors.options import open_executor as open_executor
 from .neurons import try_out_by as try_out_by
 from .portable import Portable as Portable
 from .run import search as search
-from .trainings import train_out_by as train_out_by
 from .tasks import Executor as Executor
 from .tasks import Fault as Fault
 from .tasks import Job as Job
 from .tasks import Signals as Signals
+from .trainings import train_out_by as train_out_by

@@ -28,7 +28,9 @@ def debug(
     ] = False,
     trainings: Annotated[
         Optional[int],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="How many models to train for data or training; 0: none.", show_default="8, or 4 on large tables"),
+        typer.Option(
+            help="How many models to train for data or training; 0: none.", show_default="8, or 4 on large tables"
+        ),
     ] = None,
     rule: Annotated[
         str, typer.Option(help="spread, or paper: layers and neurons as the paper's public code finds them.")

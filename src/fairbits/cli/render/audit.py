@@ -147,7 +147,7 @@ def _explained(found: Audited) -> Iterator[Text]:
         yield Text("bits come from  " + " · ".join(f"{harmless(s.attribute)[:20]} {s.share:.0%}" for s in shares))
     if debugged is not None:
         layer = f"layer {debugged.suspect}; " if debugged.suspect is not None else ""
-        yield Text(f"where  {layer}data or training: {debugged.verdict}")
+        yield Text(f"where  {layer}data or training: {harmless(debugged.origin)}")
     if repaired is not None:
         chosen = next((mend for mend in repaired.repairs if mend.chosen), None)
         if chosen is None:
