@@ -23,14 +23,8 @@ from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.debug.conftest import SCHEMA, Maker, table_of
 
-REFERENCE = next(
-    (
-        parent / "shared" / "reference"
-        for parent in Path(__file__).resolve().parents
-        if (parent / "shared" / "reference").is_dir()
-    ),
-    None,
-)
+PLACES = [parent / "shared" / "reference" for parent in Path(__file__).resolve().parents]
+REFERENCE = next((place for place in PLACES if place.is_dir()), None)
 
 
 def forward(network: Network, rows: np.ndarray, held: tuple[int, int, float] | None = None) -> list[np.ndarray]:
