@@ -145,7 +145,7 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
     best: dict[int, dict[str, Any]] = {}
     acd: dict[int, dict[str, Any]] = {}
     curves: dict[int, list[tuple[float, float, bool]]] = {}
-    for row in pq.read_table(BytesIO(path.read_bytes())).to_pylist():
+    for row in pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist():
         if row["layer"] != suspect:
             continue
         number = row["neuron"]
