@@ -73,7 +73,8 @@ def test_one_attribute_is_shared_and_the_other_an_accident(rng: np.random.Genera
     assert found[0].attributes == tuple(people_schema.protected)
 
 
-def test_a_run_says_both_shares(make_run: Maker, carrier: Network) -> None:
+def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 100)
     run = make_run(carrier, rows=300, labels="own")
     found = debug_run(run, samples=40, trainings=3, threads=1, sets=False)
     origin = found.origin

@@ -48,8 +48,6 @@ Stage = Callable[[str], None]
 
 #: Seconds that trainings may take where nobody asked for them.
 PATIENCE = 60.0
-#: Rows, times epochs, that a network trains on in a second, at the least: what is below is not timed first.
-SHORT = 10_000
 
 
 def debug_run(
@@ -261,11 +259,11 @@ class _Work:
         count = trainings or trainings_for(len(self.subject.table))
         try:
             if patience is not None:
-                expected = count * self._expected(count, patience)
+                expected = count * self._expected()
                 if expected > patience:
                     return Origin(
                         (),
-                        f"Data or training was not asked: {count} trainings take about {expected:.0f} s; "
+                        f"Data or training was not asked: {count} trainings take about {expected:.0f} s of a core; "
                         f"`fairbits debug --retrain` has them made.",
                         labels,
                     )
@@ -274,21 +272,13 @@ class _Work:
             words = str(error)
             return Origin((), words[:1].upper() + words[1:], labels)
 
-    def _expected(self, count: int, patience: float) -> float:
-        """Seconds of one training, about, by a short one; what is sure to fit is not tried first."""
-        self.say("telling how long trainings take")
+    def _expected(self) -> float:
+        """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
         trainer = trainer_of(self.subject)
-        begin = time.perf_counter()
         if isinstance(trainer, NetworkTrainer):
-            from fairbits.data import epochs_for
-
-            rows = len(self.subject.table.training())
-            if rows * epochs_for(rows) * count < SHORT * patience:
-                return 0.0
-            trainer.train(0, epochs=1)  # imports, allocates
-            begin = time.perf_counter()
-            trainer.train(0, epochs=2)
-            return (time.perf_counter() - begin) / 2 * epochs_for(rows)
+            return trainer.seconds
+        self.say("telling how long trainings take")
+        begin = time.perf_counter()
         trainer.train(0)  # how an estimator's cost grows with its rows, nobody knows: one whole training tells
         return time.perf_counter() - begin
 
