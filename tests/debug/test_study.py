@@ -70,6 +70,7 @@ def test_only_the_suspect_layer_unless_asked(run: Run) -> None:
 def test_the_same_seed_gives_the_same_on_any_number_of_threads(run: Run) -> None:
     one, two = (debug_run(run, samples=40, seed=3, threads=threads).summary() for threads in (1, 3))
     assert min(one.pop("seconds"), two.pop("seconds")) > 0
+    assert min(one["origin"].pop("seconds"), two["origin"].pop("seconds")) > 0
     assert one == two
     other = debug_run(run, samples=40, seed=4, threads=1)
     assert not np.array_equal(other.cases, debug_run(run, samples=40, seed=3, threads=1).cases)

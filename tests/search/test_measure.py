@@ -30,7 +30,7 @@ def runs(request: pytest.FixtureRequest, subject: Subject, tmp_path_factory: pyt
     found = {}
     for measure in MEASURES:
         settings = Settings(
-            Budget(evaluations=6000), request.param, {"seeds": 16}, seed=1, epsilon=0.01, threads=1, measure=measure
+            Budget(evaluations=3000), request.param, {"seeds": 16}, seed=1, epsilon=0.01, threads=1, measure=measure
         )
         found[measure] = search_subject(subject, settings, place / measure)
     return found
@@ -80,11 +80,11 @@ def test_it_is_printed_and_kept(runs: dict[str, Run], subject: Subject) -> None:
     assert kept_settings(older, {"measure": "q_inf"})["measure"] == "q_inf"
 
 
-def test_debug_and_repair_lower_it(runs: dict[str, Run], subject: Subject) -> None:
+def test_debug_and_repair_lower_it(tmp_path: Path, subject: Subject) -> None:
     from fairbits.debug import debug_run
     from fairbits.repair import repair_run
 
-    run = runs["q_1"]
+    run = search_subject(subject, Settings(Budget(evaluations=1500), threads=1, measure="q_1"), tmp_path / "run")
     found = debug_run(run, subject=subject, samples=60, trainings=0, sets=False, threads=1)
     assert found.measure == "q_1"
     best = found.best(count=1)[0].best
