@@ -37,7 +37,7 @@ from fairbits.debug.refits import NetworkTrainer, TrainOut, people_of, train_her
 from fairbits.debug.sample import sample_cases
 from fairbits.debug.sets import neuron_sets
 from fairbits.domain import GrantOptions
-from fairbits.errors import CapabilityError, ModelError, OptionError, TableError
+from fairbits.errors import CapabilityError, OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
 from fairbits.models import HasActivations, HasInterventions, Network, kind_of
 from fairbits.randomness import generator
@@ -133,9 +133,10 @@ def debug_run(
     chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
     neurons = work.neurons(chosen)
     alike = bool((figures.k == 1).all())
-    held = work.sets() if inside and sets and not alike else None
     attribution = work.attribution()
     labels = work.label_bits()
+    # What may take long comes last: where time is over, everything else is there.
+    held = work.sets() if inside and sets and not alike else None
     result = DebugResult(
         subject=subject.name,
         epsilon=evaluator.epsilon,
@@ -212,8 +213,14 @@ class _Work:
                 "The smallest set of neurons was not looked for: that needs a native network and one score."
             )
             return None
-        self.say("looking for the smallest set of neurons")
         rng = generator(self.seed, "debug", "sets")
+        try:
+            return self._sets(rng)
+        except UsageError as error:  # whoever watches has ended it
+            self.notes.append(f"The smallest set of neurons was not found: {error}")
+            return None
+
+    def _sets(self, rng: np.random.Generator) -> NeuronSets:
         return neuron_sets(self.evaluator, self.subject, self.cases, measure=self.measure, rng=rng, stage=self.say)
 
     def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
@@ -268,7 +275,7 @@ class _Work:
                         labels,
                     )
             return self._trained(labels, count)
-        except (CapabilityError, ModelError, TableError) as error:
+        except UsageError as error:
             words = str(error)
             return Origin((), words[:1].upper() + words[1:], labels)
 
