@@ -73,7 +73,7 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
     ours, theirs = (Counter(side) for side in zip(*both, strict=True)) if both else (Counter(), Counter())
     shape = f"Ours: {_layers(ours)}; the paper's: {_layers(theirs)}."
     where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
-    ruled = f"{BASELINE}, paper's rule"
+    ruled = f"{BASELINE}*"
     pairs = [(found[ruled]["layer"], found[PAPER]["layer"]) for found in places.values() if ruled in found]
     if pairs:
         same = sum(one == other for one, other in pairs)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import load_subject
-from fairbits.debug import Candidate, DebugResult, NeuronEffect, debug_run
-from fairbits.errors import OptionError
+from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
+from fairbits.errors import CapabilityError, OptionError
 from fairbits.paper.cells import Cells
 from fairbits.paper.contest import BASELINE
 from fairbits.paper.digest import rq3_findings
@@ -41,7 +41,7 @@ MITIGATION = ("subject", "who", "acc %", "k", "off acc", "off k", "on acc", "on 
 TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
-    "means over the cases. By the paper's rule ρ is the influence that it prints, the mean of each case's largest ρ; "
+    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each case's largest ρ; "
     "the default rule measures distances in units of their spread over people, so that no unit matters. Switch off: "
     "negative neurons, whose activation raises k. Hold on: positive ones, whose activation lowers it. ACD: by how much "
     "of its value mean k differs between the neuron at its mean and at its minimum.",
@@ -89,7 +89,7 @@ def rq3(
             settings = Settings(Budget(seconds=seconds), strategy, partition=partition, threads=threads)
             found = _cell(cells, name, subject, settings)
             missing += [f"{name}, {strategy}: {found['why']}"] if "why" in found else []
-            where.append([name, f"{strategy}, paper's rule", *_located(found.get("by_paper", {}))])
+            where.append([name, f"{strategy}*", *_located(found.get("by_paper", {}))])
             where.append([name, strategy, *_located(found)])
             what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
             done += 1
@@ -169,26 +169,34 @@ def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
         if len(run) == 0:
             return {"cases": 0, "why": "the search found no cases."}
         _compiled()
-        stamps: dict[str, float] = {}
-        by_paper = debug_run(
+        by_paper, spent = _by_paper(run, subject, settings.threads)
+        ours = debug_run(run, subject=subject, samples=SAMPLES, trainings=0, sets=False, threads=settings.threads)
+        return {
+            "cases": len(run),
+            **_studied(ours),
+            "by_paper": by_paper,
+            "seconds": spent,
+            **_repaired(run, subject, settings.threads),
+        }
+
+
+def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str, Any], float | None]:
+    """What the paper's rule finds, and the seconds for layers and neurons; nothing where it needs more layers."""
+    stamps: dict[str, float] = {}
+    try:
+        found = debug_run(
             run,
             subject=subject,
             samples=SAMPLES,
             rule="paper",
             trainings=0,
             sets=False,
-            threads=settings.threads,
+            threads=threads,
             stage=lambda stage: stamps.update({stage: time.perf_counter()}),
         )
-        spent = stamps["attributing bits"] - stamps["measuring layers"]
-        ours = debug_run(run, subject=subject, samples=SAMPLES, trainings=0, sets=False, threads=settings.threads)
-        return {
-            "cases": len(run),
-            **_studied(ours),
-            "by_paper": _studied(by_paper),
-            "seconds": spent,
-            **_repaired(run, subject, settings.threads),
-        }
+    except CapabilityError:
+        return {}, None
+    return _studied(found), stamps["attributing bits"] - stamps["measuring layers"]
 
 
 @cache
@@ -204,21 +212,25 @@ def _studied(found: DebugResult) -> dict[str, Any]:
     layer = next((one for one in found.layers if one.layer == found.suspect), None)
     return {
         "accuracy": found.accuracy,
-        "k_mean": found.k_reported,
+        "k_mean": found.k_mean if found.rule == "paper" else found.k_reported,
         "layer": found.suspect,
         "votes": None if layer is None else layer.votes / len(found.cases),
         "rho": None if layer is None else layer.rho,
         "rule": found.rule,
         "delta": None if layer is None else layer.delta,
         "influence": None if found.vote is None or found.vote.influence is None else found.vote.influence.value,
-        "off": [_neuron(one) for one in found.top(-1, count=TOP)],
-        "on": [_neuron(one) for one in found.top(+1, count=TOP)],
+        "off": [_neuron(one, found.rule) for one in found.top(-1, count=TOP)],
+        "on": [_neuron(one, found.rule) for one in found.top(+1, count=TOP)],
     }
 
 
-def _neuron(one: NeuronEffect) -> dict[str, Any]:
+def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
     held: Candidate | None = one.remedy
-    figures = {} if held is None else {"value": held.value, "accuracy": held.accuracy, "k_mean": held.k_reported}
+    if held is None:
+        return {"neuron": one.neuron, "acd": one.acd}
+    # The paper judges on the cases that ranked the neurons.
+    k_mean = held.k_mean if rule == "paper" else held.k_reported
+    figures = {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
     return {"neuron": one.neuron, "acd": one.acd, **figures}
 
 
