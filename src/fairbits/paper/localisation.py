@@ -41,8 +41,8 @@ MITIGATION = ("subject", "who", "acc %", "k", "off acc", "off k", "on acc", "on 
 TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
-    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each case's largest ρ; "
-    "the default rule measures distances in units of their spread over people, so that no unit matters. Switch off: "
+    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each case's largest "
+    "ρ; the default rule measures distances in units of their spread over people, so that no unit matters. Switch off: "
     "negative neurons, whose activation raises k. Hold on: positive ones, whose activation lowers it. ACD: by how much "
     "of its value mean k differs between the neuron at its mean and at its minimum.",
     "off, on: the negative and the positive neuron with the largest ACD in the suspect layer of the paper's rule, at "
