@@ -10,7 +10,7 @@ from fairbits import Audit, Network, Table
 from fairbits.debug import debug_run, origin_shares, shared_part, train_here
 from fairbits.debug.refits import trainer_of
 from fairbits.errors import CapabilityError, OptionError, TableError
-from fairbits.scale import Hands, train_out_by
+from fairbits.scale import ExecutorOptions, train_out_by
 from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.debug.conftest import SCHEMA, Maker, table_of
@@ -81,7 +81,9 @@ def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: 
     assert origin.trainings == 3
     assert origin.shares[0].shared.value > 0.5  # the labels are the network's own: any training learns the sex
     assert "comes with the data" in origin.words
-    again = debug_run(run, samples=40, trainings=3, threads=1, sets=False, train_out=train_out_by(Hands(workers=1)))
+    again = debug_run(
+        run, samples=40, trainings=3, threads=1, sets=False, train_out=train_out_by(ExecutorOptions(workers=1))
+    )
     assert again.origin.shares == origin.shares
     none = debug_run(run, samples=40, trainings=0, threads=1, sets=False)
     assert not none.origin.known

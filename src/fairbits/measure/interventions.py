@@ -15,7 +15,7 @@ from fairbits.models import Do, HasInterventions, Network, require
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class InterventionFigures:
     """Per intervention: mean k, the share of people whose twins do not all get the same decision, and single figures.
 
     ``k`` is (interventions, people), and so is ``q_1`` where it was asked for.
@@ -27,7 +27,7 @@ class Held:
     q_1: npt.NDArray[np.float32] | None = None
 
 
-def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> Held:
+def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
     """All at once for a native network; one by one for other models, and where whole vectors are compared.
 
     Parameters
@@ -43,7 +43,7 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool =
 
     Returns
     -------
-    Held
+    InterventionFigures
         What becomes of the people.
     """
     model = evaluator.model
@@ -62,10 +62,10 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool =
             bits=bits,
             threads=evaluator.threads,
         )
-        return Held(effects.k_mean, effects.flips.mean(axis=1), effects.k, effects.q_1)
+        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1), effects.k, effects.q_1)
     require(model, HasInterventions, "holding neurons")
     figures = [evaluator.with_model(model.with_interventions([do])).evaluate(people) for do in dos]  # type: ignore[attr-defined]
     k = np.array([found.k for found in figures], dtype=np.int32).reshape(len(dos), len(people))
     flips = np.array([found.flips.mean() for found in figures], dtype=np.float64)
     q_1 = np.array([found.q_1 for found in figures], dtype=np.float32).reshape(k.shape) if bits else None
-    return Held(k.mean(axis=1, dtype=np.float64), flips, k, q_1)
+    return InterventionFigures(k.mean(axis=1, dtype=np.float64), flips, k, q_1)

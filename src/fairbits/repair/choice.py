@@ -18,8 +18,21 @@ from fairbits.repair.records import Figures, Repair
 
 
 def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[bool]:
-    """Which repairs no other beats on the plan's half: accuracy, balanced accuracy, mean k (or Q1), ID rate,
-    proved k, and whether the budget is kept.
+    """Which repairs no other beats on the plan's half of the evidence, in any figure that counts.
+
+    The figures are accuracy, balanced accuracy, mean k, ID rate, proved k, and whether the budget is kept.
+
+    Parameters
+    ----------
+    repairs
+        All repairs.
+    measure
+        Whether mean k or mean Q1 counts.
+
+    Returns
+    -------
+    list[bool]
+        True where no other is better.
     """
     points = [
         (

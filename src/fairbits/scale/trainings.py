@@ -9,7 +9,7 @@ from fairbits.debug import Trained, TrainOut, train_here
 from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
 from fairbits.scale.coordinator import carry_out
-from fairbits.scale.executors.options import Hands, open_executor
+from fairbits.scale.executors.options import ExecutorOptions, open_executor
 from fairbits.scale.portable import Portable
 from fairbits.scale.tasks import Job, Signals
 from fairbits.subject import Subject
@@ -21,12 +21,12 @@ class _Shared:
     people: Codes
 
 
-def train_out_by(hands: Hands) -> TrainOut | None:
+def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
     """Trains with these workers; None where this process does it anyway.
 
     Parameters
     ----------
-    hands : Hands
+    executor_options : ExecutorOptions
         The workers.
 
     Returns
@@ -34,12 +34,12 @@ def train_out_by(hands: Hands) -> TrainOut | None:
     TrainOut or None
         One training each at a time.
     """
-    if not hands.many:
+    if not executor_options.many:
         return None
 
     def train_out(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
-        packed = Portable.of(subject) if hands.elsewhere else subject
-        with open_executor(hands, Job(_prepare, _perform, _Shared(packed, people))) as executor:
+        packed = Portable.of(subject) if executor_options.elsewhere else subject
+        with open_executor(executor_options, Job(_prepare, _perform, _Shared(packed, people))) as executor:
             carried = carry_out(executor, enumerate(seeds))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"training {number + 1} was not done: {fault.words}; try with fewer workers.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -47,14 +47,16 @@ def debug(
     import os
 
     from fairbits.debug import debug_run
-    from fairbits.scale import Hands, train_out_by, try_out_by
+    from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
     from fairbits.store import Run
 
     count = threads_of(threads)
-    hands = hands_of(workers, ray, threads)
+    executor = executor_options_of(workers, ray, threads)
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
     cores = count or os.cpu_count() or 1
-    trainers = hands if hands.many or not (retrain or trainings) or cores < 2 else Hands(min(cores, trainings or cores))
+    trainers = executor
+    if not executor.many and (retrain or trainings) and cores > 1:
+        trainers = ExecutorOptions(min(cores, trainings or cores))
     opened = Run.open(run)
     with _stages(shown=not as_json) as stage:
         found = debug_run(
@@ -69,7 +71,7 @@ def debug(
             threads=count,
             **grants,
             stage=stage,
-            try_out=try_out_by(hands),
+            try_out=try_out_by(executor),
             train_out=train_out_by(trainers),
         )
     if as_json:
