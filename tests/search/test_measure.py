@@ -64,7 +64,7 @@ def test_it_leads_the_search_and_ranks_the_cases(runs: dict[str, Run]) -> None:
         ranked = shown["k" if measure == "q_inf" else "q_1"].to_numpy()
         assert (np.diff(ranked) <= 0).all()
         assert run.manifest["measure"] == measure
-        assert (run.summary or {})["measure"] == measure
+        assert (run.summary or {})["objective"] == measure
     one, other = (run.content() for run in runs.values())
     assert one != other
 
