@@ -41,7 +41,7 @@ from .onnx.graph import import_onnx as import_onnx
 from .onnx.writer import activation_node as activation_node
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
-from .original import estimator_of as estimator_of
+from .original import refittable_estimator as refittable_estimator
 from .original import save_as_original as save_as_original
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model

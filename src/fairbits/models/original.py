@@ -76,7 +76,7 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
         partial.unlink(missing_ok=True)
 
 
-def estimator_of(original: Any, options: ModelOptions) -> Any | None:
+def refittable_estimator(original: Any, options: ModelOptions) -> Any | None:
     """The scikit-learn estimator that a model was read from, which can be cloned and fitted again; None for others.
 
     Parameters
