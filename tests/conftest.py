@@ -29,6 +29,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+@pytest.fixture(autouse=True)
+def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debugging trains networks again: two epochs do for tests that ask about other things."""
+    monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20230514)

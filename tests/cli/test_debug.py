@@ -53,7 +53,9 @@ def test_json(run: Run) -> None:
     assert found["best"][0]["neuron"] == 1
     assert found["best"][0]["best"]["k_mean"] == 1.0
     assert [layer["layer"] for layer in found["layers"]] == [0, 1, 2]
-    assert len(found["origin"]["evidence"]) == 2
+    assert found["origin"]["known"]
+    assert found["origin"]["trainings"] == 8
+    assert 0 <= found["origin"]["shares"][0]["shared"]["low"] <= 1
 
 
 def test_without_layers(run: Run) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fairbits import Encoding, Network, Twins
-from fairbits.debug.layers import SMALL, amplification, layer_distances, layer_effects, suspect_of
+from fairbits.debug.layers import SMALL, amplification, ballots_of, layer_distances, layer_effects, vote_of
 from fairbits.engine.distances import widest
+from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from tests.conftest import random_network, random_people
 from tests.debug.conftest import SCHEMA
@@ -35,20 +36,27 @@ def test_known_distances() -> None:
     assert delta == pytest.approx(np.tile([1, 3, 1.5, score], (2, 1)), rel=1e-6)
     rho = amplification(delta)
     assert rho[0] == pytest.approx([2 / (1 + SMALL), -1.5 / 3, (score - 3) / 3], rel=1e-6)
-    layers, ballots = layer_effects(delta, rho, widths)
-    assert ballots.tolist() == [1, 1]
+    layers = layer_effects(delta, rho, widths)
+    assert ballots_of(rho).tolist() == [1, 1]
     assert [one.votes for one in layers] == [0, 2, 0, 0]
     assert layers[0].rho is None
     assert layers[1].rho == pytest.approx(2, rel=1e-6)
     assert layers[1].rho_quantiles == pytest.approx([2] * 5, rel=1e-6)
-    assert suspect_of(layers) == 1
+    vote = vote_of(rho, np.random.default_rng(0))
+    assert vote.suspect == 1
+    assert vote.certainty == 1.0
+    assert vote.influence is not None
+    assert vote.influence.value == pytest.approx(2, rel=1e-6)
 
 
 def test_a_network_without_hidden_layers_has_no_suspect(rng: np.random.Generator) -> None:
     network = random_network(rng, [3, 2])
     delta, widths = layer_distances(Evaluator(network, SCHEMA), random_people(rng, SCHEMA, 9))
-    layers, _ = layer_effects(delta, amplification(delta), widths)
-    assert suspect_of(layers) is None
+    rho = amplification(delta)
+    assert [one.votes for one in layer_effects(delta, rho, widths)] == [0, 0]
+    assert vote_of(rho, rng).suspect is None
+    with pytest.raises(CapabilityError, match="needs two of them; this model has 0"):
+        amplification(delta, rule="paper")
 
 
 def test_batches_change_nothing(rng, people_schema, monkeypatch) -> None:

@@ -49,13 +49,17 @@ def test_what_is_chosen_on_one_half_is_reported_on_the_other(make_run: Maker, ca
         if neuron.acd is not None:
             assert neuron.active is not None
             assert neuron.inactive is not None
+            assert (neuron.active.statistic, neuron.inactive.statistic) == ("mean", "min")
             change = neuron.active.k_reported - neuron.inactive.k_reported
             assert neuron.acd == pytest.approx(change / result.k_reported)
+            assert neuron.acd_low is not None
+            assert neuron.acd_high is not None
+            assert neuron.acd_low <= neuron.acd <= neuron.acd_high
 
 
 def candidate(value: float, choosing: float, reported: float) -> Candidate:
     mean = (choosing + reported) / 2
-    return Candidate("mean", value, 0.9, True, mean, 0.5, choosing, reported)
+    return Candidate("mean", value, 0.9, True, mean, 0.5, choosing, reported, None, choosing, reported)
 
 
 def test_luck_on_the_choosing_half_is_not_reported_as_an_effect() -> None:
@@ -92,6 +96,8 @@ def test_signs(rng: np.random.Generator, network: Network, sign: int) -> None:
     assert luck.inactive is not None
     assert luck.inactive.value == 0.0
     assert luck.remedy is (luck.inactive if sign > 0 else luck.active)
+    assert luck.positive is (sign < 0)  # the paper's word: activating it lowers k
+    assert list(luck.curve) == sorted(luck.candidates, key=lambda one: one.value)
 
 
 def test_candidates(rng: np.random.Generator, carrier: Network) -> None:

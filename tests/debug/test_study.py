@@ -12,11 +12,8 @@ import pytest
 from fairbits import Network
 from fairbits.data import load_subject
 from fairbits.debug import debug_run
-from fairbits.debug.origin import judge
-from fairbits.debug.records import LabelBits, Retrained
 from fairbits.debug.sample import sample_cases
 from fairbits.errors import CapabilityError, OptionError
-from fairbits.measure import Estimate
 from fairbits.store import Run
 from fairbits.subject import make_subject
 from tests.conftest import random_network, with_inputs_scaled
@@ -45,7 +42,11 @@ def test_files(run: Run) -> None:
     assert document["samples"] == 50
     assert document["samples_worst"] == 10
     assert document["k_mean"] == result.k_mean
-    assert document["origin"]["verdict"] in ("data", "training", "mixed")
+    assert document["origin"]["known"]
+    assert document["origin"]["shares"][0]["attributes"] == ["sex"]
+    assert document["rule"] == "spread"
+    assert document["vote"]["suspect"] == document["suspect_layer"] == result.suspect
+    assert "mixed" not in (run.folder / "debug.json").read_text()
     assert document["attribution"]["subsets"][-1]["attributes"] == ["sex"]
     assert len(Run.open(run.folder)) == len(run)
 
@@ -69,6 +70,7 @@ def test_only_the_suspect_layer_unless_asked(run: Run) -> None:
 def test_the_same_seed_gives_the_same_on_any_number_of_threads(run: Run) -> None:
     one, two = (debug_run(run, samples=40, seed=3, threads=threads).summary() for threads in (1, 3))
     assert min(one.pop("seconds"), two.pop("seconds")) > 0
+    assert min(one["origin"].pop("seconds"), two["origin"].pop("seconds")) > 0
     assert one == two
     other = debug_run(run, samples=40, seed=4, threads=1)
     assert not np.array_equal(other.cases, debug_run(run, samples=40, seed=3, threads=1).cases)
@@ -146,35 +148,3 @@ def test_a_run_from_python_needs_its_subject(run: Run) -> None:
     run.manifest["source"] = None
     with pytest.raises(OptionError, match="does not say where its model is"):
         debug_run(run)
-
-
-def test_retraining(make_run: Maker, carrier: Network) -> None:
-    result = debug_run(make_run(carrier, rows=300, labels="own"), retrain=True, threads=1)
-    other, blind = result.origin.retrained
-    assert other.how == "other seed"
-    assert other.k_mean > 1
-    assert blind.k_mean == blind.k_rows == 1
-    assert other.k_rows_before == blind.k_rows_before > 1
-    assert blind.accuracy < 1
-    assert [one.name for one in result.origin.evidence] == ["layers", "labels", "other seed", "without protected"]
-
-
-def bits(low: float, high: float) -> LabelBits:
-    return LabelBits(Estimate((low + high) / 2, low, high), 0.5, 1000, 3)
-
-
-@pytest.mark.parametrize(
-    ("share", "labels", "k_other", "verdict"),
-    [
-        (0.9, bits(0.01, 0.02), None, "data"),
-        (0.1, bits(-0.01, 0.002), None, "training"),
-        (0.1, bits(0.01, 0.02), None, "mixed"),
-        (0.1, bits(0.01, 0.02), 9.0, "data"),
-        (0.1, bits(0.01, 0.02), 2.0, "training"),
-        (None, None, None, "unknown"),
-    ],
-)
-def test_verdicts(share: float | None, labels: LabelBits | None, k_other: float | None, verdict: str) -> None:
-    again = () if k_other is None else (Retrained("other seed", 0.8, 1.0, 0.5, k_other, 10.0),)
-    origin = judge(share, labels, again, accuracy=0.8)
-    assert origin.verdict == verdict

@@ -103,4 +103,4 @@ def test_a_model_that_merely_shows_nothing_is_not_called_blind() -> None:
 def test_debugging_people_who_are_treated_alike_explains_nothing(tmp_path: Path) -> None:
     subject = without_weight()
     run = Audit.of(subject).search(budget="0.3s", out=tmp_path / "run", threads=1)
-    assert debug_run(run, subject=subject, samples=30, threads=1).origin.verdict == "none"
+    assert debug_run(run, subject=subject, samples=30, threads=1).origin.words.startswith("Nothing to explain")

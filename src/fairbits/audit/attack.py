@@ -106,6 +106,7 @@ def attacker(
         partition=manifest["partition"],
         within=manifest.get("within"),
         min_plausibility=manifest.get("min_plausibility"),
+        measure=manifest.get("measure", "q_inf"),
         threads=threads,
     )
 

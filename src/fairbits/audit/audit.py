@@ -196,6 +196,7 @@ class Audit:
         partition: str = "constrained",
         within: int | None = None,
         min_plausibility: float | None = None,
+        measure: str = "q_inf",
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
@@ -227,6 +228,8 @@ class Audit:
             Ask only about people who differ from a real row in at most so many attributes; None sets no limit.
         min_plausibility
             Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
+        measure
+            What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" or "q_1".
         threads
             Number of threads; None means all cores.
         out
@@ -262,8 +265,18 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(limit, DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
-        settings = settings.with_strategy(strategy or DEFAULT)
+        settings = Settings(
+            limit,
+            DEFAULT,
+            options,
+            seed,
+            epsilon,
+            partition,
+            within,
+            min_plausibility,
+            threads,
+            measure=measure,
+        ).with_strategy(strategy or DEFAULT)
         executor_options = ExecutorOptions(workers, ray, threads)
         subject = self._answering(repeats)
         found = search(
@@ -527,6 +540,7 @@ class Audit:
         within: int | None = None,
         min_plausibility: float | None = None,
         by: str | None = None,
+        measure: str = "q_inf",
     ) -> AuditResult | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
@@ -561,6 +575,8 @@ class Audit:
             Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
         by
             A column of periods, such as a month; None tells no periods apart.
+        measure
+            What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" or "q_1".
 
         Returns
         -------
@@ -582,7 +598,18 @@ class Audit:
             return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         options = AuditOptions(
-            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility, by
+            seconds,
+            seed,
+            epsilon,
+            partition,
+            threads,
+            frozenset(skip),
+            workers,
+            ray,
+            within,
+            min_plausibility,
+            by,
+            measure=measure,
         )
         subject = self._answering(repeats)
         return audit_subject(subject, options, None if out is None else Path(out), resume=resume)

@@ -16,7 +16,7 @@ from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError, choose_from
-from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do, HasActivations, HasTrees, Network
 from fairbits.report import (
     ReportData,
@@ -157,6 +157,7 @@ class AuditOptions:
     within: int | None = None
     min_plausibility: float | None = None
     by: str | None = None  # a column of periods
+    measure: str = "q_inf"
 
     @property
     def executor_options(self) -> ExecutorOptions:
@@ -357,6 +358,7 @@ class _Auditing:
             partition=options.partition,
             within=options.within,
             min_plausibility=options.min_plausibility,
+            measure=options.measure,
             threads=options.threads,
             strategy=DEFAULT,
         )
@@ -421,7 +423,7 @@ class _Auditing:
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
-        from fairbits.scale import try_out_by
+        from fairbits.scale import train_out_by, try_out_by
 
         say = self._until("debug", self.shares.debug_by)
         try_out = try_out_by(self.options.executor_options) or _in_steps(say)
@@ -432,8 +434,11 @@ class _Auditing:
             inside=isinstance(self.subject.model, HasActivations | HasTrees),
             seed=self.options.seed,
             threads=self.options.threads,
+            # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
+            patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self._now)),
             stage=say,
             try_out=try_out,
+            train_out=train_out_by(self.options.executor_options),
         )
 
     def _repair(self, run: Run) -> None:
@@ -516,11 +521,19 @@ def is_current(run: Run, name: str) -> bool:
 def _in_steps(say: Callable[[str], None]) -> TryOut:
     """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
 
-    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+    def try_out(
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        dos: list[Do],
+        *,
+        judged: bool,
+        measure: Measure = "q_inf",
+    ) -> Tried:
         found = []
         for start in range(0, max(len(dos), 1), STEP):
             say(f"holding neurons: {start:,} of {len(dos):,} values tried")
-            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged))
+            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure))
         return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
 
     return try_out

@@ -70,6 +70,8 @@ class AuditRun(Run):
         all_layers: bool = False,
         inside: bool = True,
         retrain: bool = False,
+        rule: str = "spread",
+        trainings: int | None = None,
         seed: int = 0,
         threads: int | None = None,
         workers: int | None = None,
@@ -86,7 +88,11 @@ class AuditRun(Run):
         inside
             Look at layers and neurons, which a black box cannot show.
         retrain
-            Also train the same shape from another seed, and without the protected columns.
+            Train models of the same kind again, however long that takes.
+        rule
+            ``spread``, or ``paper`` for the layers and neurons of the paper's public code.
+        trainings
+            How many models are trained; 0 for none, None for as many as the table asks for.
         seed
             Same seed, same result.
         threads
@@ -107,8 +113,9 @@ class AuditRun(Run):
             If ``inside`` is asked of a model that does not show its layers.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import ExecutorOptions, try_out_by
+        from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
 
+        executor_options = ExecutorOptions(workers, ray, threads)
         return debug_run(
             self,
             subject=self.subject,
@@ -116,9 +123,12 @@ class AuditRun(Run):
             all_layers=all_layers,
             inside=inside,
             retrain=retrain,
+            rule=rule,
+            trainings=trainings,
             seed=seed,
             threads=threads,
-            try_out=try_out_by(ExecutorOptions(workers, ray, threads)),
+            try_out=try_out_by(executor_options),
+            train_out=train_out_by(executor_options),
         )
 
     def repair(

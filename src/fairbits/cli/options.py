@@ -50,6 +50,14 @@ Epsilon = Annotated[
     typer.Option(help="Scores closer than this count as the same.", show_default="0.025"),
 ]
 PartitionName = Annotated[str, typer.Option("--partition", help="constrained, or grid as in the paper's artifact.")]
+MeasureOrRun = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--measure",
+        help="What the search raises, and debug and repair lower: q_inf (log2 k) or q_1 (Shannon).",
+        show_default="q_inf",
+    ),
+]
 Protected = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(help="Protected attributes, separated by commas, instead of the subject's own."),

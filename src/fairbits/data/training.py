@@ -28,6 +28,8 @@ MAX_EPOCHS = 100
 LEARNING_RATE = 0.01
 #: A network this deep and narrow sometimes dies (every ReLU off); the next seed is tried, at most so often.
 ATTEMPTS = 5
+#: What scikit-learn calls an activation, and what it is called here.
+_NATIVE = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def fit(
     epochs: int,
     seed: int,
     hidden: tuple[int, ...] = HIDDEN,
+    activation: str = "relu",
+    regression: bool = False,
 ) -> Network:
     """Train one network, in one thread: the result must not depend on the number of cores.
 
@@ -175,20 +179,26 @@ def fit(
         Of the first weights and the order of rows.
     hidden
         Widths of the hidden layers.
+    activation
+        relu, tanh, logistic or identity.
+    regression
+        Whether it predicts a value; values are standardised while it learns.
 
     Returns
     -------
     Network
-        The network.
+        Takes the inputs as they are: their scaling is folded into the first layer.
     """
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.neural_network import MLPClassifier
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
     from threadpoolctl import threadpool_limits
 
     mean = inputs.mean(axis=0, dtype=np.float64)
     spread = inputs.std(axis=0, dtype=np.float64)
     spread[spread == 0] = 1.0
-    learner = MLPClassifier(
+    centre, unit = (float(labels.mean()), float(labels.std()) or 1.0) if regression else (0.0, 1.0)
+    learner = (MLPRegressor if regression else MLPClassifier)(
+        activation=activation,
         hidden_layer_sizes=hidden,
         batch_size=min(BATCH, len(inputs)),
         learning_rate_init=LEARNING_RATE,
@@ -199,8 +209,12 @@ def fit(
     )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of epochs is the plan
-        learner.fit(((inputs - mean) / spread).astype(np.float32), labels.astype(np.int64))
-    return _plain(learner.coefs_, learner.intercepts_, mean, spread)
+        targets = (labels - centre) / unit if regression else labels.astype(np.int64)
+        learner.fit(((inputs - mean) / spread).astype(np.float32), targets)
+    weights, biases = learner.coefs_, learner.intercepts_
+    if regression:
+        weights, biases = [*weights[:-1], weights[-1] * unit], [*biases[:-1], biases[-1] * unit + centre]
+    return _plain(weights, biases, mean, spread, activation=_NATIVE[activation], regression=regression)
 
 
 def _plain(
@@ -208,14 +222,19 @@ def _plain(
     biases: list[npt.NDArray[np.floating]],
     mean: npt.NDArray[np.float64],
     spread: npt.NDArray[np.float64],
+    *,
+    activation: str = "relu",
+    regression: bool = False,
 ) -> Network:
     """Fold the scaling into the first layer, and write the single logistic output as a softmax of two."""
     first = weights[0].astype(np.float64) / spread[:, None]
     offset = biases[0] - mean @ first
     w, b = [first, *weights[1:]], [offset, *biases[1:]]
+    if regression:
+        return Network.build(w, b, activation=Activation(activation), head="linear")
     if w[-1].shape[1] == 1:
         w[-1], b[-1] = np.hstack([-w[-1] / 2, w[-1] / 2]), np.concatenate([-b[-1] / 2, b[-1] / 2])
-    return Network.build(w, b, activation=Activation("relu"), head="softmax")
+    return Network.build(w, b, activation=Activation(activation), head="softmax")
 
 
 def accuracy(network: Network, encoding: Encoding, table: Table) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect
+from fairbits.debug.layers import ballots_of
+from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect, NeuronSet, NeuronSets, halves
 from fairbits.store import Run, write_json, write_whole
 
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
@@ -44,13 +45,16 @@ def layers_table(result: DebugResult) -> pa.Table:
 
 
 def neurons_table(result: DebugResult) -> pa.Table:
-    """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
+    """One row per value that a neuron was held at: the whole curve of k over the value.
+
+    `acd` is the neuron's (mean k on less mean k off, as a share of mean k), and `role` says which rows are on (active)
+    and off (inactive). `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and
+    `acd` from the other, with the interval `acd_low` to `acd_high`. `choosing` and `reported` are the means of the
+    measure that the run lowers. Layers count from 1, neurons from 0.
 
     For trees `layer` is the tree (0: several trees), `neuron` the node of a split in it (-1: the whole tree; of tree 0
     the number of a question) and `label` whom the split sends to the left; `value` is 0 (always left), 1 (always
     right), 2 (the other way), or what stands in for a tree.
-
-    `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
     """
     rows = [
         {
@@ -68,18 +72,22 @@ def neurons_table(result: DebugResult) -> pa.Table:
             "k_choosing": one.k_choosing,
             "k_reported": one.k_reported,
             "acd_choosing": neuron.acd_choosing,
+            "acd_low": neuron.acd_low,
+            "acd_high": neuron.acd_high,
+            "q_1_mean": one.q_1_mean,
+            "choosing": one.choosing,
+            "reported": one.reported,
         }
         for neuron in result.neurons
         for one in neuron.candidates
     ]
-    halves = ("k_choosing", "k_reported", "acd_choosing")
-    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
+    more = (*("k_choosing", "k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),)
+    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *more), pa.float64())
     kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
-    more = ("label",) if result.units == "trees" else ()
-    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
-    return pa.Table.from_pylist(
-        rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in (*names, *more)])
-    )
+    label = ("label",) if result.units == "trees" else ()
+    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *more)
+    columns = (*names, *label)
+    return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in columns]))
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
@@ -92,7 +100,7 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
         if result.units == "layers":  # trees are too many to have columns of their own
             columns |= {f"delta_{layer}": column for layer, column in enumerate(result.delta.T)}
             columns |= {f"rho_{layer}": column for layer, column in enumerate(result.rho.T, 1)}
-        columns["suspect_layer"] = result.rho.argmax(axis=1) + 1
+        columns["suspect_layer"] = ballots_of(result.rho)
     if result.attribution is not None:
         for place, name in enumerate(result.attribution.attributes):
             columns[f"q_inf_{name}"] = result.attribution.case_q_inf[:, place]
@@ -102,7 +110,7 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
 
 def document_of(result: DebugResult) -> dict[str, Any]:
     """Everything but the single rows, under stable keys."""
-    origin = asdict(result.origin)
+    origin = {**asdict(result.origin), "known": result.origin.known, "words": result.origin.words}
     if result.origin.labels is not None:
         labels = origin["labels"]
         labels["label_bits"] = None if math.isnan(labels["label_bits"]) else labels["label_bits"]
@@ -119,15 +127,23 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "k_mean": result.k_mean,
         "k_choosing": result.k_choosing,
         "k_reported": result.k_reported,
+        "reported": float(halves(result.figure)[1].mean()),
+        "q_1_mean": None if result.q_1 is None else float(result.q_1.mean()),
         "id_rate": result.id_rate,
         "accuracy": result.accuracy,
         "units": result.units,
+        "rule": result.rule,
+        "measure": result.measure,
+        "layers_from": 1,
+        "neurons_from": 0,
         "suspect_layer": result.suspect,
+        "vote": None if result.vote is None else {**asdict(result.vote), "close": result.vote.close},
         "layers": [asdict(layer) for layer in result.layers],
         "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
         "negative": [_neuron(one) for one in result.top(-1, count=TOP)],
         "best": [_neuron(one) for one in result.best(count=TOP)],
         "neurons_studied": len(result.neurons),
+        "sets": None if result.sets is None else _sets(result.sets),
         "attribution": None if result.attribution is None else _attribution(result.attribution),
         "origin": origin,
         "notes": list(result.notes),
@@ -147,7 +163,20 @@ def _neuron(one: NeuronEffect) -> dict[str, Any]:
         )
     }
     named = {"label": one.label} if one.label else {}
-    return {"layer": one.layer, "neuron": one.neuron, **named, "acd": one.acd, **sides}
+    interval = {"acd_low": one.acd_low, "acd_high": one.acd_high}
+    return {"layer": one.layer, "neuron": one.neuron, **named, "acd": one.acd, **interval, **sides}
+
+
+def _sets(found: NeuronSets) -> dict[str, Any]:
+    """Layers from 1, as everywhere else in the file."""
+
+    def plain(one: NeuronSet) -> dict[str, Any]:
+        held = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in one.neurons]
+        rest = {"explained_choosing": one.explained_choosing, "accuracy": one.accuracy}
+        return {"size": len(held), "neurons": held, "explained": asdict(one.explained), **rest}
+
+    minimal = None if found.minimal is None else plain(found.minimal)
+    return {"most": found.most, "minimal": minimal, "curve": [plain(one) for one in found.curve]}
 
 
 def _attribution(found: Attribution) -> dict[str, Any]:

@@ -1,45 +1,150 @@
-"""Where twins drift apart: distances between their outputs in every layer, and which layer widens them most."""
+"""Where twins drift apart: distances between their outputs in every layer, and which layer widens them most.
+
+Two rules say what a distance is, what a layer must outgrow, and who may win:
+
+``spread`` (the default)
+    Every output counts in units of its own spread over the twins of the table's rows, so δ says how far apart twins
+    are compared with how far apart people are. Layer 0 is the protected input. A layer must outgrow the widest of all
+    layers before it; every hidden layer may win. No figure depends on the units of the inputs, nor on those of a
+    neuron's output.
+``paper``
+    The rule of the paper's public code: outputs as they are, layers from the first hidden one on, and every hidden
+    layer after the first may win. What it prints as a layer's influence is the mean of each case's largest ρ.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.records import QUANTILES, Floats, LayerEffect
+from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, Vote
 from fairbits.domain import Codes, Inputs, Truth
 from fairbits.engine import widest
-from fairbits.measure import Evaluator
+from fairbits.errors import CapabilityError, OptionError, choose_from
+from fairbits.measure import Estimate, Evaluator
 from fairbits.models import HasActivations, require
 
 #: Keeps ρ finite where twins do not differ yet (ε1 of the paper).
 SMALL = 1e-7
-#: Twins run through the model at a time.
-ROWS = 32_768
+#: Twins run through the model at a time, and twins of rows that spreads are taken from.
+ROWS, SPREAD_ROWS = 32_768, 100_000
+#: Resamples of the cases behind a vote's intervals.
+RESAMPLES = 2000
 
 
-def layer_distances(evaluator: Evaluator, people: Codes) -> tuple[Floats, tuple[int, ...]]:
+def check_rule(rule: str) -> Rule:
+    """Refuse a rule that does not exist.
+
+    Parameters
+    ----------
+    rule : str
+        ``spread`` or ``paper``.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    OptionError
+        For anything else.
+    """
+    if rule not in RULES:
+        raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
+    return rule
+
+
+def layer_distances(
+    evaluator: Evaluator, people: Codes, scales: Sequence[Floats] | None = None
+) -> tuple[Floats, tuple[int, ...]]:
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
     δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Who asks the model.
+    people : array
+        The cases.
+    scales : sequence of arrays, optional
+        What counts as one unit of each output of each layer, from :func:`layer_scales`; by default its own unit.
+
+    Returns
+    -------
+    tuple
+        δ and the widths.
     """
+    pieces: list[Floats] = []
+    widths: tuple[int, ...] = ()
+    step = max(1, ROWS // evaluator.m)
+    for start in range(0, len(people), step):
+        batch = people[start : start + step]
+        layers = _layers(evaluator, batch)
+        widths = tuple(layer.shape[2] for layer in layers)
+        if scales is not None:
+            layers = [_scaled(layer, scale) for layer, scale in zip(layers, scales, strict=True)]
+        found = [widest(one, threads=evaluator.threads) for one in layers]
+        pieces.append(np.column_stack(found) / np.maximum(widths, 1))
+    return np.concatenate(pieces), widths
+
+
+def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
+    """The standard deviation of every output of every layer over the twins of some rows; layer 0 first.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Who asks the model.
+    rows : array
+        Real people.
+
+    Returns
+    -------
+    tuple of arrays
+        One for each layer. An output that is the same for everybody has no spread: 0.
+    """
+    sums: list[Floats] = []
+    squares: list[Floats] = []
+    first: list[Floats] = []
+    step, count = max(1, ROWS // evaluator.m), 0
+    for start in range(0, len(rows), step):
+        layers = [
+            one.reshape(-1, one.shape[2]).astype(np.float64) for one in _layers(evaluator, rows[start : start + step])
+        ]
+        if not first:  # differences from somebody: an offset that is large beside the spread costs no digits
+            first = [one[0] for one in layers]
+            sums = [np.zeros(one.shape[1]) for one in layers]
+            squares = [np.zeros(one.shape[1]) for one in layers]
+        for place, one in enumerate(layers):
+            moved = one - first[place]
+            sums[place] += moved.sum(axis=0)
+            squares[place] += (moved**2).sum(axis=0)
+        count += len(layers[0])
+    return tuple(
+        np.sqrt(np.maximum(square / count - (total / count) ** 2, 0.0))
+        for total, square in zip(sums, squares, strict=True)
+    )
+
+
+def _layers(evaluator: Evaluator, people: Codes) -> list[npt.NDArray[np.float32]]:
+    """What the protected inputs and every layer are for all twins, (people, m, width) each."""
     model, encoding, twins = evaluator.model, evaluator.encoding, evaluator.twins
     require(model, HasActivations, "measuring layers")
     protected = np.concatenate([encoding.parts[i].columns for i in twins.columns])
-    pieces: list[Floats] = []
-    widths: tuple[int, ...] = ()
-    step = max(1, ROWS // twins.m)
-    for start in range(0, len(people), step):
-        batch = people[start : start + step]
-        valid = evaluator.valid_twins(batch)
-        inputs = _existing(encoding.encode_twins(batch, twins), valid)
-        outputs = model.activations(inputs.reshape(-1, encoding.width))  # type: ignore[attr-defined]
-        layers = (inputs[:, :, protected], *(_by_person(layer, inputs.shape[:2]) for layer in outputs))
-        widths = tuple(layer.shape[2] for layer in layers)
-        # The protected inputs of all people are the same, unless some twins cannot exist.
-        first = widest(layers[0][:1] if valid is None else layers[0], threads=evaluator.threads)
-        found = [np.broadcast_to(first, len(batch)), *(widest(one, threads=evaluator.threads) for one in layers[1:])]
-        pieces.append(np.column_stack(found) / np.maximum(widths, 1))
-    return np.concatenate(pieces), widths
+    inputs = _existing(encoding.encode_twins(people, twins), evaluator.valid_twins(people))
+    outputs = model.activations(inputs.reshape(-1, encoding.width))  # type: ignore[attr-defined]
+    shape = inputs.shape[:2]
+    return [np.ascontiguousarray(inputs[:, :, protected]), *(_by_person(layer, shape) for layer in outputs)]
+
+
+def _scaled(layer: npt.NDArray[np.float32], scale: Floats) -> npt.NDArray[np.float32]:
+    """Differences from each person's first twin in units of the scale; outputs without a spread do not count."""
+    moved = layer.astype(np.float64) - layer[:, :1]
+    return np.ascontiguousarray(np.divide(moved, scale, out=np.zeros_like(moved), where=scale > 0).astype(np.float32))
 
 
 def _existing(inputs: Inputs, valid: Truth | None) -> Inputs:
@@ -54,21 +159,59 @@ def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.ND
     return np.asarray(layer, np.float32).reshape(*shape, -1)
 
 
-def amplification(delta: Floats) -> Floats:
-    """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
-    before = np.maximum.accumulate(delta, axis=1)[:, :-1]
-    return (delta[:, 1:] - before) / (before + SMALL)
+def amplification(delta: Floats, *, rule: Rule = "spread") -> Floats:
+    """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that.
+
+    Parameters
+    ----------
+    delta : array
+        δ of the cases, (cases, layers + 1), from :func:`layer_distances`.
+    rule : str
+        Under ``paper`` the input is left out, and neither the first layer nor the output has a ρ (NaN).
+
+    Returns
+    -------
+    array
+        (cases, layers).
+
+    Raises
+    ------
+    CapabilityError
+        Under ``paper`` for a network with fewer than two hidden layers.
+    """
+    if rule == "spread":
+        before = np.maximum.accumulate(delta, axis=1)[:, :-1]
+        return (delta[:, 1:] - before) / (before + SMALL)
+    if delta.shape[1] < 4:
+        raise CapabilityError(
+            f"the paper's rule holds a hidden layer against those before it, so it needs two of them; this model has "
+            f"{max(0, delta.shape[1] - 2)}: leave --rule out."
+        )
+    found = np.full((len(delta), delta.shape[1] - 1), np.nan)
+    hidden = delta[:, 1:-1]
+    before = np.maximum.accumulate(hidden, axis=1)[:, :-1]
+    found[:, 1:-1] = (hidden[:, 1:] - before) / (before + SMALL)
+    return found
 
 
-def layer_effects(
-    delta: Floats, rho: Floats, widths: tuple[int, ...]
-) -> tuple[tuple[LayerEffect, ...], npt.NDArray[np.int64]]:
-    """One record per layer, and each case's vote: the layer with the largest ρ (the earlier one if equal)."""
-    ballots = rho.argmax(axis=1) + 1
-    votes = np.bincount(ballots, minlength=delta.shape[1])
+def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
+    """Each case's vote: the hidden layer with the largest ρ, the earlier one if equal; 0 where there is none.
+
+    The output is the decision itself: no neuron of it can be held, and it gets no vote.
+    """
+    hidden = rho[:, :-1]
+    if hidden.shape[1] == 0:
+        return np.zeros(len(rho), dtype=np.int64)
+    return np.where(np.isnan(hidden), -np.inf, hidden).argmax(axis=1) + 1
+
+
+def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:
+    """One record per layer, with the votes of the cases."""
+    votes = np.bincount(ballots_of(rho), minlength=delta.shape[1])
+    votes[0] = 0
     found = []
     for layer, width in enumerate(widths):
-        growth = rho[:, layer - 1] if layer else None
+        growth = rho[:, layer - 1] if layer and not np.isnan(rho[:, layer - 1]).any() else None
         found.append(
             LayerEffect(
                 layer=layer,
@@ -80,16 +223,49 @@ def layer_effects(
                 rho_quantiles=None if growth is None else _quantiles(growth),
             )
         )
-    return tuple(found), ballots
+    return tuple(found)
 
 
-def suspect_of(layers: tuple[LayerEffect, ...]) -> int | None:
-    """The hidden layer with the most votes, by mean ρ where votes are equal; None for a network without any.
+def vote_of(rho: Floats, rng: np.random.Generator) -> Vote:
+    """Which layer has the most votes (the earlier one if equal), how sure that is, and its influence.
 
-    The last layer is the decision itself: no neuron of it can be held.
+    Parameters
+    ----------
+    rho : array
+        ρ of the cases, (cases, layers), from :func:`amplification`.
+    rng : Generator
+        Where resamples of the cases come from.
+
+    Returns
+    -------
+    Vote
+        ``suspect`` is None for a network without hidden layers.
     """
-    hidden = layers[1:-1]
-    return max(hidden, key=lambda one: (one.votes, one.rho or 0.0)).layer if hidden else None
+    ballots, n = ballots_of(rho), len(rho)
+    counts = np.bincount(ballots, minlength=rho.shape[1])[1:]  # of the hidden layers
+    if len(counts) == 0 or counts.sum() == 0:
+        return Vote(None, None, 0.0, None)
+    # To draw cases again is to draw their votes again: a multinomial.
+    drawn = rng.multinomial(n, counts / n, size=RESAMPLES)
+    order = np.argsort(-counts, kind="stable")
+    first = int(order[0])
+    second = int(order[1]) if len(order) > 1 and counts[order[1]] > 0 else None
+    largest = np.nanmax(rho[:, :-1], axis=1)
+    means = [float(largest[rng.integers(0, n, n)].mean()) for _ in range(RESAMPLES // 4)]
+    return Vote(
+        suspect=first + 1,
+        share=_share(counts, drawn, first),
+        certainty=float((drawn.argmax(axis=1) == first).mean()),
+        influence=Estimate(float(largest.mean()), *np.quantile(means, [0.025, 0.975]).tolist()),
+        runner_up=None if second is None else second + 1,
+        runner_up_share=None if second is None else _share(counts, drawn, second),
+    )
+
+
+def _share(counts: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], place: int) -> Estimate:
+    n = int(counts.sum())
+    low, high = np.quantile(drawn[:, place] / n, [0.025, 0.975]).tolist()
+    return Estimate(float(counts[place] / n), low, high)
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:

@@ -1,4 +1,9 @@
-"""Which neurons carry it: every neuron held at every value that it can take, and what becomes of k and accuracy."""
+"""Which neurons carry it: every neuron held at every value that it can take, and what becomes of k and accuracy.
+
+The average causal difference (ACD) of a neuron lies between two values that are fixed beforehand, the paper's: its mean
+over the data (on) and its minimum (off). k is not monotone in the value, so the whole curve is kept. Where a value is
+chosen by looking (``best``), one half of the cases chooses and the other reports.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.records import Candidate, Floats, NeuronEffect, halves
+from fairbits.debug.records import Candidate, Floats, NeuronEffect, Rule, halves
 from fairbits.domain import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
-from fairbits.measure import Evaluator, hold
+from fairbits.measure import Evaluator, Measure, hold, target_of
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
 from fairbits.subject import Subject, decided
 
@@ -23,8 +28,10 @@ MAX_LOSS = 0.05
 #: And it must leave this share of what the network gains over deciding the same for everybody: where classes are
 #: uneven, the first rule alone would keep values that switch the whole network off (k = 1, and of no use).
 MIN_GAIN = 0.1
-#: A value this small beside the neuron's largest counts as inactive.
-INACTIVE = 1e-3
+#: The two values that an ACD lies between: the neuron on and off.
+ACTIVE, INACTIVE = "mean", "min"
+#: Resamples of the cases behind the interval of an ACD.
+RESAMPLES = 1000
 #: Rows that the neurons' values are taken from, at most; and how many run through the model at a time.
 MAX_ROWS, ROWS = 100_000, 16_384
 STATISTICS = ("zero", "min", "max", "mean", "mean-sd", "mean+sd", "mean-2sd", "mean+2sd")
@@ -34,17 +41,30 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
-    """What each intervention does; ``accuracy`` is NaN where it is not known."""
+    """What each intervention does; ``accuracy`` is NaN where it is not known.
+
+    ``target`` is (interventions, cases): of each case the figure that the run lowers, k or Q1.
+    """
 
     accuracy: Floats
     k_mean: Floats
     id_rate: Floats
+    target: npt.NDArray[np.float32]
 
 
 class TryOut(Protocol):
-    """Whoever holds neurons at values: this process, or many hands."""
+    """Whoever holds neurons at values: this process, or workers."""
 
-    def __call__(self, evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+    def __call__(
+        self,
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        dos: list[Do],
+        *,
+        judged: bool,
+        measure: Measure = "q_inf",
+    ) -> Tried:
         """What each intervention does, in their order."""
 
 
@@ -55,9 +75,35 @@ def neuron_effects(
     layers: Sequence[int],
     *,
     rng: np.random.Generator,
+    rule: Rule = "spread",
+    measure: Measure = "q_inf",
     try_out: TryOut | None = None,
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
-    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
+    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known).
+
+    Parameters
+    ----------
+    evaluator, subject
+        Who asks the model, and what about.
+    cases : array
+        The people who are looked at.
+    layers : sequence of int
+        The layers, counted from 1.
+    rng : Generator
+        Where rows of a large table, and resamples of the cases, come from.
+    rule : str
+        ``paper`` takes the ACD of all cases, and keeps a value within five points of accuracy as the paper does;
+        by default one half of the cases ranks and the other reports.
+    measure : str
+        What is lowered: k for ``q_inf``, bits for ``q_1``.
+    try_out : TryOut, optional
+        Who holds the neurons; this process by default.
+
+    Returns
+    -------
+    tuple
+        The neurons, and the accuracy.
+    """
     codes = subject.table.codes
     if len(codes) > MAX_ROWS:
         codes = codes[np.sort(rng.choice(len(codes), MAX_ROWS, replace=False))]
@@ -75,20 +121,24 @@ def neuron_effects(
     hold_them = try_out or try_here
     choosing, reporting = halves(cases)
     tried = (
-        hold_them(evaluator, subject, choosing, distinct, judged=baseline is not None),
-        hold_them(evaluator, subject, reporting, distinct, judged=False),
+        hold_them(evaluator, subject, choosing, distinct, judged=baseline is not None, measure=measure),
+        hold_them(evaluator, subject, reporting, distinct, judged=False, measure=measure),
     )
-    sizes = len(choosing), len(reporting)
     where = {do: number for number, do in enumerate(distinct)}
-    k_before = [float(half.mean()) for half in halves(evaluator.evaluate(cases).k)]
-    floor = -np.inf if baseline is None else accuracy_floor(baseline, subject)
+    before = [np.asarray(half, np.float64) for half in halves(target_of(evaluator.evaluate(cases), measure))]
+    floor = -np.inf if baseline is None else _floor(baseline, subject, rule)
+    table = _Table(tried, (len(choosing), len(reporting)), floor, subject.schema.regression, measure)
+    judge = _Judge(tried, where, before, rule, rng)
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
-        candidates = tuple(
-            _candidate(name, do, tried, sizes, where[do], floor, subject.schema.regression) for name, do in group
-        )
-        found.append(_judged(layer + 1, neuron, candidates, k_before))
+        candidates = tuple(table.candidate(name, do, where[do]) for name, do in group)
+        found.append(judge(layer, neuron, candidates))
     return tuple(found), baseline
+
+
+def _floor(baseline: float, subject: Subject, rule: Rule) -> float:
+    """The least accuracy that counts as kept; the paper's code rounds accuracies to three digits before it compares."""
+    return round(baseline, 3) - MAX_LOSS - 5e-4 if rule == "paper" else accuracy_floor(baseline, subject)
 
 
 def accuracy_floor(baseline: float, subject: Subject) -> float:
@@ -149,13 +199,47 @@ def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
     return True
 
 
-def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
-    """What every intervention does to the cases, and to the accuracy where that is known."""
-    model, table = subject.model, subject.table
-    held = hold(evaluator, cases, dos)
-    kept = np.full(len(dos), np.nan)
-    if judged and isinstance(model, Network) and table.labels is not None:
-        kept = accuracies(
+def try_here(
+    evaluator: Evaluator,
+    subject: Subject,
+    cases: Codes,
+    dos: list[Do],
+    *,
+    judged: bool,
+    measure: Measure = "q_inf",
+) -> Tried:
+    """What every intervention does to the cases, and to the accuracy where that is known.
+
+    Parameters
+    ----------
+    evaluator, subject
+        Who asks the model, and what about.
+    cases : array
+        The people who are looked at.
+    dos : list of Do
+        The interventions, each made alone.
+    judged : bool
+        Whether the accuracy is wanted.
+    measure : str
+        The figure that is wanted of every single case.
+
+    Returns
+    -------
+    Tried
+        In the order of the interventions.
+    """
+    model = subject.model
+    held = hold(evaluator, cases, dos, bits=measure == "q_1")
+    single = held.k if held.q_1 is None else held.q_1
+    kept = held_accuracies(model, subject, dos, evaluator) if judged else np.full(len(dos), np.nan)
+    return Tried(kept, held.k_mean, held.id_rate, single.astype(np.float32))
+
+
+def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Floats:
+    """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known."""
+    table = subject.table
+    if isinstance(model, Network) and table.labels is not None and model.head != "linear":
+        return accuracies(
             model,
             subject.encoding,
             table.codes,
@@ -164,46 +248,77 @@ def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do]
             threshold=evaluator.threshold,
             threads=evaluator.threads,
         )
-    elif judged and isinstance(model, HasInterventions):
-        known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
-        kept = np.array([np.nan if one is None else one for one in known], dtype=np.float64)
-    return Tried(kept, held.k_mean, held.id_rate)
+    if not isinstance(model, HasInterventions):
+        return np.full(len(dos), np.nan)
+    known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
+    return np.array([np.nan if one is None else one for one in known], dtype=np.float64)
 
 
-def _candidate(
-    name: str, do: Do, tried: tuple[Tried, Tried], sizes: tuple[int, int], number: int, floor: float, regression: bool
-) -> Candidate:
-    accuracy = float(tried[0].accuracy[number])
-    known = not np.isnan(accuracy)
-    return Candidate(
-        statistic=name,
-        value=do.value,
-        accuracy=accuracy if known else None,
-        kept=accuracy >= floor if known else True,
-        k_mean=float(np.average([half.k_mean[number] for half in tried], weights=sizes)),
-        id_rate=None if regression else float(np.average([half.id_rate[number] for half in tried], weights=sizes)),
-        k_choosing=float(tried[0].k_mean[number]),
-        k_reported=float(tried[1].k_mean[number]),
-    )
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Turns what was tried into candidates."""
+
+    tried: tuple[Tried, Tried]
+    sizes: tuple[int, int]
+    floor: float
+    regression: bool
+    measure: Measure
+
+    def candidate(self, name: str, do: Do, number: int) -> Candidate:
+        accuracy = float(self.tried[0].accuracy[number])
+        known = not np.isnan(accuracy)
+        halved = [float(half.target[number].mean(dtype=np.float64)) for half in self.tried]
+        return Candidate(
+            statistic=name,
+            value=do.value,
+            accuracy=accuracy if known else None,
+            kept=accuracy >= self.floor if known else True,
+            k_mean=self._mean([half.k_mean[number] for half in self.tried]),
+            id_rate=None if self.regression else self._mean([half.id_rate[number] for half in self.tried]),
+            k_choosing=float(self.tried[0].k_mean[number]),
+            k_reported=float(self.tried[1].k_mean[number]),
+            q_1_mean=self._mean(halved) if self.measure == "q_1" else None,
+            choosing=halved[0],
+            reported=halved[1],
+        )
+
+    def _mean(self, halved: Sequence[float]) -> float:
+        return float(np.average(halved, weights=self.sizes))
 
 
-def _judged(layer: int, neuron: int, candidates: tuple[Candidate, ...], k_before: Sequence[float]) -> NeuronEffect:
-    """ACD between the inactive value (nearest to 0) and the active one (> 0) that moves k most from there.
+class _Judge:
+    """The ACD of a neuron between its two fixed values, with its interval."""
 
-    Which one moves k most, one half of the cases says; by how much, the other. A neuron that is never near 0 (a
-    sigmoid, say) is inactive at the smallest of its values.
-    """
-    largest = max((abs(one.value) for one in candidates), default=0.0)
-    near = [one for one in candidates if abs(one.value) <= INACTIVE * largest]
-    quiet = [one for one in near or candidates if one.kept]
-    inactive = min(quiet, key=lambda one: abs(one.value), default=None)
-    if inactive is None:
-        return NeuronEffect(layer, neuron, None, None, None, candidates)
-    still, floor = inactive.k_choosing, max(inactive.value, 0.0) + INACTIVE * largest
-    loud = [one for one in candidates if one.kept and one.value > floor]
-    active = max(loud, key=lambda one: abs(one.k_choosing - still), default=None)
-    if active is None:
-        return NeuronEffect(layer, neuron, None, None, inactive, candidates)
-    chosen = (active.k_choosing - still) / k_before[0]
-    reported = (active.k_reported - inactive.k_reported) / k_before[1]
-    return NeuronEffect(layer, neuron, reported, active, inactive, candidates, chosen)
+    def __init__(
+        self,
+        tried: tuple[Tried, Tried],
+        where: dict[Do, int],
+        before: Sequence[Floats],
+        rule: Rule,
+        rng: np.random.Generator,
+    ):
+        self.tried, self.where, self.rule = tried, where, rule
+        # A single case is both halves; the paper's rule looks at every case once.
+        self.together = rule == "paper"
+        self.before = [np.concatenate(before)] * 2 if self.together else list(before)
+        n = len(self.before[1])
+        self.drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+
+    def __call__(self, layer: int, neuron: int, candidates: tuple[Candidate, ...]) -> NeuronEffect:
+        named = {one.statistic: one for one in candidates}
+        active, inactive = named.get(ACTIVE), named.get(INACTIVE)
+        if active is None or inactive is None or not (active.kept and inactive.kept) or active.value == inactive.value:
+            return NeuronEffect(layer + 1, neuron, None, active, inactive, candidates)
+        apart = [self._difference(layer, neuron, active, inactive, half) for half in (0, 1)]
+        chosen = float(apart[0].mean() / self.before[0].mean())
+        reported = float(apart[1].mean() / self.before[1].mean())
+        again = (self.drawn @ apart[1]) / np.maximum(self.drawn @ self.before[1], np.finfo(np.float64).tiny)
+        low, high = np.quantile(again, [0.025, 0.975]).tolist()
+        return NeuronEffect(layer + 1, neuron, reported, active, inactive, candidates, chosen, low, high)
+
+    def _difference(self, layer: int, neuron: int, active: Candidate, inactive: Candidate, half: int) -> Floats:
+        on, off = (self.where[Do(layer, neuron, one.value)] for one in (active, inactive))
+        if not self.together:
+            target = self.tried[half].target
+            return target[on].astype(np.float64) - target[off]
+        return np.concatenate([tried.target[on].astype(np.float64) - tried.target[off] for tried in self.tried])

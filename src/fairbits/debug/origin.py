@@ -1,73 +1,240 @@
-"""Is it the data or the training? A verdict from measurements, each with the side that it points to."""
+"""Data or training: what any training on these rows shares, and what comes with the single one.
+
+Train R models of the same kind on the same rows from other seeds. For a person x, D_r(x, z) is what training r gives
+to twin z over the mean of the twins: s_r(x, z) − mean_z s_r(x, z). V, the mean of D_r² over trainings, people and
+twins, says how much a training tells twins apart; C, the mean of D_r·D_q over pairs of different trainings, what two of
+them agree on. C/V is the share that comes with the data, an intraclass correlation; 1 − C/V comes with the training.
+Of one attribute, D is taken over its own values with the other protected attributes held.
+
+People are drawn again for the intervals, and so are trainings: with a handful of them, whose errors are alike for many
+people, people alone would make an interval that is far too narrow. The interval is the wider of a bootstrap over
+people and trainings together (Owen 2007) and of the jackknife over trainings with Student's t, R − 1 degrees of
+freedom, to which the variance over people is added.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from fairbits.debug.records import Evidence, LabelBits, Origin, Retrained, Side, Verdict
+import numpy as np
+import numpy.typing as npt
 
-#: The first layer has won the vote when it has this share of the cases.
-MAJORITY = 0.5
-#: Another seed gives "about the same" mean k within this share of the distance to 1.
-SAME = 0.5
+from fairbits.debug.records import Floats, OriginShare
+from fairbits.domain import Schema, Truth
+from fairbits.errors import OptionError
+from fairbits.measure import Estimate
+
+RESAMPLES = 600
+#: The share of samples whose interval should hold the truth.
+LEVEL = 0.95
+
+#: A figure of a table of products: from which place on the trainings stand, and which pairs of them are different.
+_Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], float]
 
 
-def judge(
-    first_layer_share: float | None,
-    labels: LabelBits | None,
-    retrained: tuple[Retrained, ...] = (),
+@dataclass(frozen=True, slots=True)
+class SharedPart:
+    """The figures of one set of attributes; see :class:`OriginShare`."""
+
+    shared: Estimate
+    single: Estimate
+    own: Estimate | None
+    effect: Estimate
+    common: Estimate
+
+
+def shared_part(
+    scores: npt.ArrayLike,
     *,
-    accuracy: float | None,
-    alike: bool = False,
-) -> Origin:
-    """Weigh what there is: the side that more of the evidence points to, or "mixed" where it is even.
+    rng: np.random.Generator,
+    own: npt.ArrayLike | None = None,
+    valid: Truth | None = None,
+    resamples: int = RESAMPLES,
+) -> SharedPart:
+    """The share of what trainings make of twins that they agree on, with intervals.
 
-    Where the twins of all cases are treated ``alike`` there is nothing whose origin could be asked for.
+    Parameters
+    ----------
+    scores : array
+        (trainings, people, twins): what every training scores every twin of every person. With a fourth axis,
+        (trainings, people, held, twins), twins are compared only within each combination of what is held.
+    rng : Generator
+        Where resamples come from.
+    own : array, optional
+        (people, twins): the scores of the model under test.
+    valid : array of bool, optional
+        (people, twins): which twins can exist; all by default.
+    resamples : int
+        How often people and trainings are drawn again.
+
+    Returns
+    -------
+    SharedPart
+        The shares lie between 0 and 1.
+
+    Raises
+    ------
+    OptionError
+        For fewer than two trainings, or nobody.
     """
-    if alike:
-        return Origin("none", (), first_layer_share, labels, retrained)
-    evidence = []
-    if first_layer_share is not None:
-        evidence.append(_of_layers(first_layer_share))
-    if labels is not None:
-        evidence.append(_of_labels(labels))
-    evidence += [_of_seed(one) if one.how == "other seed" else _of_blind(one, accuracy, labels) for one in retrained]
-    sides = Counter(one.points_to for one in evidence if one.points_to is not None)
-    if not sides:
-        return Origin("unknown", tuple(evidence), first_layer_share, labels, retrained)
-    data, training = sides["data"], sides["training"]
-    verdict: Verdict = "mixed" if data == training else "data" if data > training else "training"
-    return Origin(verdict, tuple(evidence), first_layer_share, labels, retrained)
+    given = np.asarray(scores, dtype=np.float64)
+    if given.ndim not in (3, 4) or given.shape[0] < 2 or given.shape[1] < 1:
+        raise OptionError(
+            f"a share needs scores of two trainings or more, (trainings, people, twins), but got shape {given.shape}."
+        )
+    stacked = given if own is None else np.concatenate([np.asarray(own, dtype=np.float64)[None], given])
+    products = _products(stacked, valid)
+    return _Shares(products, trainings=len(given), own=own is not None, rng=rng, resamples=resamples).found()
 
 
-def _of_layers(share: float) -> Evidence:
-    if share > MAJORITY:
-        text = f"the first layer amplifies its input most in {share:.0%} of the cases"
-        return Evidence("layers", "data", text)
-    text = f"a layer after the first amplifies most in {1 - share:.0%} of the cases"
-    return Evidence("layers", "training", text)
+def origin_shares(
+    schema: Schema, scores: npt.ArrayLike, own: npt.ArrayLike, *, valid: Truth | None, rng: np.random.Generator
+) -> tuple[OriginShare, ...]:
+    """All protected attributes together first, then each with the others held.
+
+    Parameters
+    ----------
+    schema : Schema
+        Names the attributes, in the order of the twins.
+    scores, own, valid
+        As of :func:`shared_part`.
+    rng : Generator
+        Where resamples come from.
+
+    Returns
+    -------
+    tuple of OriginShare
+        One where there is one attribute.
+    """
+    given, mine = np.asarray(scores, np.float64), np.asarray(own, np.float64)
+    names = schema.protected
+    sizes = [len(schema.attributes[i].twin_values()) for i in schema.protected_columns]
+    subsets: list[tuple[int, ...]] = [tuple(range(len(names)))]
+    if len(names) > 1:
+        subsets += [(place,) for place in range(len(names)) if sizes[place] > 1]
+    found = []
+    for subset in subsets:
+        there = None if valid is None else _beside(valid, sizes, subset)
+        part = shared_part(
+            np.stack([_beside(one, sizes, subset) for one in given]),
+            own=_beside(mine, sizes, subset),
+            valid=there,
+            rng=rng,
+        )
+        attributes = tuple(names[i] for i in subset)
+        found.append(OriginShare(attributes, part.shared, part.single, part.own, part.effect, part.common))
+    return tuple(found)
 
 
-def _of_labels(labels: LabelBits) -> Evidence:
-    bits = labels.bits
-    interval = f"{bits.value:.4f} bits a row ({bits.low:.4f} to {bits.high:.4f})"
-    if labels.present:
-        return Evidence("labels", "data", f"given the rest, the protected attributes tell {interval} about the label")
-    text = f"given the rest, the protected attributes tell nothing measurable about the label: {interval}"
-    return Evidence("labels", "training", text)
+def _beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[Any]:
+    """(people, twins) with the twins that differ in these attributes alone last: (people, held, varied)."""
+    people = len(table)
+    held = [axis for axis in range(len(sizes)) if axis not in subset]
+    order = [0, *(axis + 1 for axis in held), *(axis + 1 for axis in subset)]
+    varied = int(np.prod([sizes[axis] for axis in subset]))
+    return table.reshape(people, *sizes).transpose(order).reshape(people, -1, varied)
 
 
-def _of_seed(other: Retrained) -> Evidence:
-    text = f"the same shape trained from another seed has a mean k of {other.k_rows:.2f} on rows of the table"
-    gone = other.k_rows - 1 < (1 - SAME) * (other.k_rows_before - 1)
-    known = f", where this network has {other.k_rows_before:.2f}"
-    return Evidence("other seed", "training" if gone else "data", text + known)
+def _products(scores: Floats, valid: Truth | None) -> Floats:
+    """Per person the mean of D_r·D_q over the twins, (people, models, models)."""
+    models, people = scores.shape[:2]
+    if scores.ndim == 3:
+        scores = scores[:, :, None, :]
+    there = np.ones(scores.shape[1:]) if valid is None else np.asarray(valid, np.float64).reshape(scores.shape[1:])
+    counts = there.sum(axis=-1, keepdims=True)
+    centre = (scores * there).sum(axis=-1, keepdims=True) / np.maximum(counts, 1.0)
+    apart = ((scores - centre) * there).reshape(models, people, -1)
+    moved = np.ascontiguousarray(apart.transpose(1, 0, 2))
+    total = np.maximum(there.reshape(people, -1).sum(axis=1), 1.0)
+    return np.asarray(moved @ moved.transpose(0, 2, 1) / total[:, None, None])
 
 
-def _of_blind(blind: Retrained, accuracy: float | None, labels: LabelBits | None) -> Evidence:
-    """What the columns are worth to a network; it repeats what the labels say, so it counts only without those."""
-    loss = 0.0 if accuracy is None else accuracy - blind.accuracy
-    text = f"trained without the protected columns it has a mean k of {blind.k_mean:.2f} and an accuracy of"
-    side: Side | None = None if labels is not None else "data" if loss > 0.005 else "training"
-    known = "" if accuracy is None else f", where this network has {accuracy:.1%}"
-    return Evidence("without protected", side, f"{text} {blind.accuracy:.1%}{known}")
+class _Shares:
+    def __init__(self, products: Floats, *, trainings: int, own: bool, rng: np.random.Generator, resamples: int):
+        self.first = int(own)  # the model under test comes first, where it is there
+        self.products, self.trainings, self.own, self.rng = products, trainings, own, rng
+        people = len(products)
+        weights = rng.multinomial(people, np.full(people, 1 / people), size=resamples) / people
+        shape = products.shape[1:]
+        self.by_people = (weights @ products.reshape(people, -1)).reshape(resamples, *shape)
+        self.whole = products.mean(axis=0)
+
+    def found(self) -> SharedPart:
+        value, drawn, left_out = self._of_all(_share)
+        shared = self._interval(value, drawn, left_out, top=1.0)
+        single = Estimate(1 - shared.value, 1 - shared.high, 1 - shared.low)
+        effect = self._interval(*self._of_all(_effect), top=np.inf)
+        common = self._interval(*self._of_all(_common), top=np.inf)
+        agreement = None
+        if self.own:
+            agreement = self._interval(*self._of_all(_agreement, own=True), top=np.inf)
+        return SharedPart(shared, single, agreement, effect, common)
+
+    def _of_all(self, figure: _Figure, *, own: bool = False) -> tuple[float, tuple[Floats, Floats], Floats]:
+        """A figure as it is, under both kinds of resampling, and with one training left out at a time."""
+        n, first = self.trainings, self.first
+        mine = [0] if own else []
+        every = [*mine, *range(first, first + n)]
+        start = len(mine)
+        apart = ~np.eye(n, dtype=np.bool_)
+        whole = figure(self.whole[np.ix_(every, every)], start, apart)
+        people = np.array([figure(one[np.ix_(every, every)], start, apart) for one in self.by_people])
+        both = np.empty(len(people))
+        for place, one in enumerate(self.by_people):
+            chosen = self._draw(n)
+            index = [*mine, *(first + chosen)]
+            both[place] = figure(one[np.ix_(index, index)], start, chosen[:, None] != chosen[None, :])
+        left_out = np.full(n, whole)
+        if n > 2:
+            fewer = apart[1:, 1:]
+            for out in range(n):
+                index = [*mine, *(first + i for i in range(n) if i != out)]
+                left_out[out] = figure(self.whole[np.ix_(index, index)], start, fewer)
+        return whole, (people, both), left_out
+
+    def _draw(self, n: int) -> npt.NDArray[np.int64]:
+        """Trainings drawn with replacement; two different ones at least, or there is no pair."""
+        while True:
+            chosen = self.rng.integers(0, n, n)
+            if len(np.unique(chosen)) > 1:
+                return chosen
+
+    def _interval(self, value: float, drawn: tuple[Floats, Floats], left_out: Floats, *, top: float) -> Estimate:
+        from scipy import special
+
+        people, both = drawn
+        outside = 0.5 - LEVEL / 2
+        low, high = np.quantile(both, [outside, 1 - outside])
+        n = self.trainings
+        if n > 2:
+            variance = (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum() + people.var()
+            reach = float(special.stdtrit(n - 1, 1 - outside)) * np.sqrt(variance)
+            low, high = min(low, value - reach), max(high, value + reach)
+        middle = float(np.clip(value, 0.0, top))
+        return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
+
+
+def _parts(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """C and V of the trainings in a table of products."""
+    trained = table[start:, start:]
+    return float(trained[apart].mean()), float(np.diag(trained).mean())
+
+
+def _share(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
+    common, effect = _parts(table, start, apart)
+    return common / effect if effect > 0 else 0.0
+
+
+def _effect(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
+    return float(np.sqrt(_parts(table, start, apart)[1]))
+
+
+def _common(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
+    return float(np.sqrt(max(_parts(table, start, apart)[0], 0.0)))
+
+
+def _agreement(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:  # noqa: ARG001 - as the others
+    own = float(table[0, 0])
+    return float(table[0, start:].mean()) / own if own > 0 else 0.0

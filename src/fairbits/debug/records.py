@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.measure import Estimate
+from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-Side = Literal["data", "training"]
-How = Literal["other seed", "without protected"]
 Units = Literal["layers", "trees"]
-Verdict = Literal["data", "training", "mixed", "unknown", "none"]
+#: A vote that names the same layer in fewer of the resamples than this is close.
+SURE = 0.95
+Rule = Literal["spread", "paper"]
+RULES: tuple[Rule, ...] = ("spread", "paper")
 Floats = npt.NDArray[np.float64]
 
 
@@ -31,7 +32,10 @@ def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class LayerEffect:
-    """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None."""
+    """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None.
+
+    Under the rule ``paper`` the first layer and the output have no ρ either: that rule gives them none.
+    """
 
     layer: int
     width: int
@@ -43,11 +47,41 @@ class LayerEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """Which layer the cases vote for, and how sure that is.
+
+    Attributes
+    ----------
+    suspect, runner_up : int or None
+        The hidden layer with the most votes, and the one with the second most.
+    share, runner_up_share : Estimate or None
+        Their shares of the cases, with 95 % bootstrap intervals over cases.
+    certainty : float
+        The share of bootstrap resamples of the cases in which the suspect has the most votes.
+    influence : Estimate
+        The mean over the cases of each case's largest ρ (what the paper prints as the layer's influence).
+    """
+
+    suspect: int | None
+    share: Estimate | None
+    certainty: float
+    influence: Estimate | None
+    runner_up: int | None = None
+    runner_up_share: Estimate | None = None
+
+    @property
+    def close(self) -> bool:
+        """Whether another sample of cases may well have named the runner-up."""
+        return self.runner_up is not None and self.certainty < SURE
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A neuron held at one value: what becomes of the accuracy and of the cases.
 
-    Values and neurons are chosen by ``k_choosing``, from one half of the cases, and reported by ``k_reported``, from
-    the other: the lowest of many noisy figures is too low on the evidence that chose it.
+    Values and neurons are chosen by ``choosing``, from one half of the cases, and reported by ``reported``, from the
+    other: the lowest of many noisy figures is too low on the evidence that chose it. Both are means of the measure
+    that the run lowers: k for ``q_inf``, bits for ``q_1``.
     """
 
     statistic: str
@@ -58,16 +92,21 @@ class Candidate:
     id_rate: float | None  # None for a regression
     k_choosing: float
     k_reported: float
+    q_1_mean: float | None = None  # of all cases; None where the run lowers k
+    choosing: float = float("nan")
+    reported: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class NeuronEffect:
     """One neuron: its average causal difference, between which values, and every value tried.
 
-    Positive ACD: activating it raises k, so switching it off (``inactive``) is the remedy. Negative: activating it
-    lowers k, so holding it on (``active``) is. None: no pair of an active and an inactive value keeps the accuracy.
-    ``acd_choosing``, from the half of the cases that chose the active value, ranks neurons; ``acd``, from the other
-    half, is what is reported.
+    ``acd`` is mean k with the neuron on (at its mean) less mean k with it off (at its minimum), as a share of mean k
+    with nothing held. The paper calls a neuron *positive* whose activation lowers k (``acd`` below 0): holding it on
+    is the remedy. *Negative* is one whose activation raises k (``acd`` above 0): switching it off is. None: one of the
+    two values does not keep the accuracy, or both are the same.
+    ``acd_choosing``, from one half of the cases, ranks neurons; ``acd``, from the other half, is what is reported,
+    with a 95 % bootstrap interval over its cases. Under the rule ``paper`` all cases do both.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0
@@ -78,6 +117,18 @@ class NeuronEffect:
     candidates: tuple[Candidate, ...]
     acd_choosing: float | None = None
     label: str = ""  # of a split: whom it sends to the left
+    acd_low: float | None = None
+    acd_high: float | None = None
+
+    @property
+    def positive(self) -> bool:
+        """Whether activating it lowers k: the paper's word."""
+        return self.acd is not None and self.acd < 0
+
+    @property
+    def curve(self) -> tuple[Candidate, ...]:
+        """Every value tried, the smallest first. k is not monotone in the value."""
+        return tuple(sorted(self.candidates, key=lambda one: one.value))
 
     @property
     def remedy(self) -> Candidate | None:
@@ -86,12 +137,12 @@ class NeuronEffect:
 
     @property
     def best(self) -> Candidate | None:
-        """The value with the lowest ``k_choosing`` of those that keep the accuracy, whatever the sign.
+        """The value with the lowest ``choosing`` of those that keep the accuracy, whatever the sign.
 
         The ACD misses a neuron that is the only way of the protected values through its layer: held on or off, k is
         the same, namely 1. This one finds it.
         """
-        return min((one for one in self.candidates if one.kept), key=lambda one: one.k_choosing, default=None)
+        return min((one for one in self.candidates if one.kept), key=lambda one: one.choosing, default=None)
 
     def do(self, candidate: Candidate) -> Do:
         """Holding the neuron at a candidate, as an intervention."""
@@ -135,38 +186,119 @@ class LabelBits:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrained:
-    """The same shape trained anew, measured on the same cases, and on rows of the table beside this network.
+class NeuronSet:
+    """Neurons held together, and how many of the bits that explains.
 
-    Only the rows are a level field: the cases were sought out because this network treats them badly.
+    Attributes
+    ----------
+    neurons : tuple of Do
+        In the order in which they were taken; positions count from 0, as in every ``Do``.
+    explained : Estimate
+        The share of the cases' mean bits that is gone when all of them are held, on the half of the cases that chose
+        none of them, with a 95 % bootstrap interval over cases.
+    explained_choosing : float
+        The same on the half that chose them.
+    accuracy : float or None
+        What is left of the accuracy; None where it is not known.
     """
 
-    how: How
-    accuracy: float
-    k_mean: float
-    id_rate: float
-    k_rows: float
-    k_rows_before: float
+    neurons: tuple[Do, ...]
+    explained: Estimate
+    explained_choosing: float
+    accuracy: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """One measurement, and which side it points to (None: neither)."""
+class NeuronSets:
+    """The smallest set of neurons, over all hidden layers, that explains most of the bits (Definition IV.3).
 
-    name: str
-    points_to: Side | None
-    text: str
+    Attributes
+    ----------
+    curve : tuple of NeuronSet
+        The sets of the search, one neuron more each time: size against effect.
+    minimal : NeuronSet or None
+        The smallest set that explains ``most`` of the bits, none of whose neurons can be left out; None where no
+        set does within the accuracy that must be kept.
+    most : float
+        The share of the bits that has to be explained.
+    """
+
+    curve: tuple[NeuronSet, ...]
+    minimal: NeuronSet | None
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class OriginShare:
+    """What comes with the data and what with the single training, for some protected attributes.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        The attributes that vary; the others are held.
+    shared : Estimate
+        C/V: the share of what a training makes of these attributes that any training on these rows agrees on.
+    single : Estimate
+        1 − C/V: the share that comes with the single training.
+    own : Estimate
+        How far the model under test agrees with the others: mean(D0·D̄)/mean(D0²).
+    effect, common : Estimate
+        √V, how far a training tells twins apart, and √C, how far all of them do, in units of the score.
+    """
+
+    attributes: tuple[str, ...]
+    shared: Estimate
+    single: Estimate
+    own: Estimate | None
+    effect: Estimate
+    common: Estimate
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Is it the data or the training? A verdict, and what it rests on."""
+    """Data or training: a share for all protected attributes together, and for each of them.
 
-    verdict: Verdict
-    evidence: tuple[Evidence, ...]
-    first_layer_share: float | None
+    Attributes
+    ----------
+    shares : tuple of OriginShare
+        All attributes first, then each alone (nothing else where there is one); empty where it is not known.
+    why : str
+        Why it is not known, in one sentence; "" where it is.
+    trainings, people : int
+        Trainings that were compared, and people whose twins they scored.
+    held_out : bool
+        Whether no training has seen these people.
+    labels : LabelBits or None
+        What the labels themselves carry.
+    seconds : float
+        What the trainings took, one after the other.
+    """
+
+    shares: tuple[OriginShare, ...]
+    why: str
     labels: LabelBits | None
-    retrained: tuple[Retrained, ...] = ()
+    trainings: int = 0
+    people: int = 0
+    held_out: bool = False
+    seconds: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a share."""
+        return bool(self.shares)
+
+    @property
+    def words(self) -> str:
+        """The answer in a sentence or two."""
+        if not self.shares:
+            return self.why
+        one = self.shares[0]
+        what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
+        return (
+            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
+            f"{what} comes with the data: any training on these rows does it. {one.single.value:.0%} "
+            f"({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,6 +328,11 @@ class DebugResult:
     identity: str = ""  # of the subject, in short
     units: Units = "layers"  # what ``layers`` are: a network's layers with neurons, or trees with splits
     options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
+    rule: Rule = "spread"
+    measure: Measure = "q_inf"
+    vote: Vote | None = None
+    sets: NeuronSets | None = None
+    q_1: npt.NDArray[np.float64] | None = field(default=None, repr=False)  # of every case
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table
@@ -203,13 +340,14 @@ class DebugResult:
         trees = self.units == "trees"
         rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
         for one in (*self.top(1), *self.top(-1)):
-            name = (
-                f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}" if trees else f"neuron {one.neuron}"
-            )
-            rows.append((name, f"ACD {one.acd:+.3f}"))
+            name = f"neuron {one.neuron}"
+            if trees:
+                name = f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}"
+            verb = "deciding it" if trees else "activating it"
+            rows.append((name, f"{verb} {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})"))
         if self.attribution is not None:
             rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
-        rows.append(("data or training", self.origin.verdict))
+        rows.append(("data or training", self.origin.words))
         return html_table(f"{self.subject}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}", rows)
 
     @property
@@ -233,22 +371,28 @@ class DebugResult:
         return None if self.regression else float(self.flips.mean())
 
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons with the largest ACD of a sign, in the suspect layer unless another is named.
+        """The neurons with the largest effect of a sign, in the suspect layer unless another is named.
 
-        Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on one half of the cases;
-        the other half, whose ACD is reported, must agree about the sign.
+        The signs are the paper's: +1 for positive neurons, whose activation lowers k, −1 for negative ones, whose
+        activation raises it. Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on
+        one half of the cases; the other half, whose ACD is reported, must agree about the sign.
         """
-        found = [n for n in self._of(layer) if (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0]
+        found = [n for n in self._of(layer) if (n.acd or 0.0) * sign < 0 and (n.acd_choosing or 0.0) * sign < 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons that lower mean k most when held at their best value, in the suspect layer by default.
+        """The neurons that lower mean k (or Q1) most when held at their best value, in the suspect layer by default.
 
         Chosen on one half of the cases; ``best.k_reported`` is what the other half says.
         """
-        before = self.k_choosing
-        here = [n for n in self._of(layer) if n.best is not None and n.best.k_choosing < before]
-        return tuple(sorted(here, key=lambda n: n.best.k_choosing if n.best else 0.0)[:count])
+        before = float(halves(self.figure)[0].mean())
+        here = [n for n in self._of(layer) if n.best is not None and n.best.choosing < before]
+        return tuple(sorted(here, key=lambda n: n.best.choosing if n.best else 0.0)[:count])
+
+    @property
+    def figure(self) -> Floats:
+        """The figure of each case that is lowered, nothing held: k, or Q1 where the run measures that."""
+        return (self.k if self.measure == "q_inf" or self.q_1 is None else self.q_1).astype(np.float64)
 
     def _of(self, layer: int | None) -> list[NeuronEffect]:
         if layer is None and self.units == "trees":

@@ -1,71 +1,318 @@
-"""The same shape trained anew: with another seed, and without the protected columns; measured on the same cases.
+"""Models of the same kind, trained anew on the same rows from other seeds.
 
-If another seed gives about the same bits, the data make networks of this shape use them. A network without the
-protected columns cannot use them directly (k = 1); what it shows is the accuracy that the columns were worth.
+A native network is trained again in its own shape; a scikit-learn estimator (a pipeline, a booster with that interface)
+is cloned and fitted again with another ``random_state``. What cannot be trained again says so in one sentence.
 """
 
 from __future__ import annotations
 
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.data import epochs_for, fit
-from fairbits.debug.neurons import accuracy_of
-from fairbits.debug.records import How, Retrained
-from fairbits.domain import Codes
-from fairbits.errors import ModelError, TableError
-from fairbits.measure import Evaluator
-from fairbits.models import Network
+from fairbits.domain import Codes, Decoder, table_columns
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
+from fairbits.measure import Evaluator, evaluator_of
+from fairbits.models import Model, Network, Wrapper, adapt, fit_to_schema, kind_of, refittable_estimator
 from fairbits.subject import Subject
 
-#: Rows of the table that networks are compared on, at most.
-MAX_ROWS = 5000
+#: Rows that a training needs, and people of the rarest class.
+LEAST_ROWS, LEAST_OF_CLASS = 100, 10
+#: Trainings on a table of so many rows or fewer, and on a larger one.
+SMALL_TABLE, TRAININGS_SMALL, TRAININGS_LARGE = 5_000, 8, 4
+#: Twins that are scored by every training, at most, and people.
+TWINS, PEOPLE = 200_000, 2_000
+#: A network that learned less than this beyond the majority is dead (every ReLU off): the next seed is tried.
+ALIVE, ATTEMPTS = 0.001, 5
+#: How far a decoded row's score may lie from the model's own for the decoding to be the one that it was fitted on.
+SAME = 1e-4
+#: Rows of an update, and what one costs, about: the fixed part, and for each weight.
+BATCH, SECONDS_PER_UPDATE, SECONDS_PER_WEIGHT = 128, 5e-4, 2e-7
+#: Names under which estimators keep their seed.
+SEEDS = ("random_state", "random_seed", "seed")
 
 
-def retrain(
-    evaluator: Evaluator, subject: Subject, cases: Codes, *, seed: int, rng: np.random.Generator
-) -> tuple[Retrained, ...]:
-    """The network of another seed, and the one without the protected columns."""
-    network = subject.model
-    if not isinstance(network, Network) or network.head == "linear":
-        raise ModelError("retraining needs a native classifier; leave --retrain out for this model.")
-    if subject.table.labels is None:
-        raise TableError("the table has no labels to learn from; name its target, or leave --retrain out.")
-    codes = subject.table.codes
-    rows = codes[rng.permutation(len(codes))[:MAX_ROWS]]
-    before = float(evaluator.evaluate(rows).k.mean())
+class Trainer(Protocol):
+    """Trains models of the subject's kind."""
+
+    def train(self, seed: int) -> tuple[Model, Any]:
+        """A model trained from this seed, and its encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training scores the twins of the people with, (people, twins), and what it took."""
+
+    scores: npt.NDArray[np.float32]
+    seconds: float
+
+
+class TrainOut(Protocol):
+    """Whoever trains: this process, or workers."""
+
+    def __call__(self, subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
+        """What the training of each seed scores."""
+
+
+def trainings_for(rows: int) -> int:
+    """How many trainings are compared on a table of so many rows."""
+    return TRAININGS_SMALL if rows <= SMALL_TABLE else TRAININGS_LARGE
+
+
+def trainer_of(subject: Subject) -> Trainer:
+    """Whoever can train models like the subject's.
+
+    Parameters
+    ----------
+    subject : Subject
+        The model, and the rows that it was trained on.
+
+    Returns
+    -------
+    Trainer
+        For its rows.
+
+    Raises
+    ------
+    TableError
+        Where there are too few rows, or no labels.
+    CapabilityError
+        Where nobody can train the model again.
+    """
+    table = subject.table.training()
+    if table.labels is None:
+        raise TableError("the table has no labels, so nothing can be trained on it; name its target.")
+    if len(table) < LEAST_ROWS:
+        raise TableError(
+            f"the table has {len(table)} rows to train on, and fewer than {LEAST_ROWS} say nothing about training; "
+            f"give a larger table."
+        )
+    if not subject.schema.regression:
+        counts = np.bincount(table.labels.astype(np.int64), minlength=len(subject.schema.classes))
+        rare = int(counts.argmin())
+        if counts[rare] < LEAST_OF_CLASS:
+            raise TableError(
+                f"only {counts[rare]} rows are labelled {subject.schema.classes[rare]!r}, and {LEAST_OF_CLASS} are "
+                f"needed to train on; give a larger table."
+            )
+    estimator = refittable_estimator(subject.original, subject.options)
+    if estimator is not None:
+        return _estimators(subject, estimator)
+    model = subject.model
+    while isinstance(model, Wrapper):
+        model = model.original
+    if isinstance(model, Network):
+        return NetworkTrainer(subject, model)
+    raise CapabilityError(
+        f"data or training cannot be told apart: {kind_of(subject.model)!r} cannot be trained again here; give a "
+        f"network, or the scikit-learn estimator itself (an object, or a pickle with --trust-pickle)."
+    )
+
+
+def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
+    """The people whose twins are scored, and whether no training has seen them."""
+    unseen = subject.test if subject.test is not None else subject.table.unseen()
+    table = subject.table if unseen is None or len(unseen) == 0 else unseen
+    count = int(np.clip(TWINS // m, 1, PEOPLE))
+    rows = np.sort(rng.permutation(len(table))[:count])
+    return table.codes[rows], table is not subject.table
+
+
+def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
+    """Train one model after the other in this process, and score the people's twins with each.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is trained again.
+    people : array
+        Whose twins are scored.
+    seeds : sequence of int
+        One training each.
+
+    Returns
+    -------
+    list of Trained
+        In the order of the seeds.
+    """
+    trainer = trainer_of(subject)
+    own = evaluator_of(subject)
     found = []
-    hows: tuple[How, ...] = ("other seed", "without protected")
-    for how in hows:
-        trained = _trained(subject, network, seed=seed, blind=how == "without protected")
-        found.append(_measured(how, trained, evaluator, subject, cases, rows, before))
-    return tuple(found)
+    for seed in seeds:
+        begin = time.process_time()
+        model, encoding = trainer.train(seed)
+        evaluator = Evaluator(model, subject.schema, encoding, threads=own.threads)
+        found.append(Trained(evaluator.scores(people), time.process_time() - begin))
+    return found
 
 
-def _trained(subject: Subject, network: Network, *, seed: int, blind: bool) -> Network:
-    table, encoding = subject.table.training(), subject.encoding
-    inputs = encoding.encode(table.codes)
-    kept = np.ones(encoding.width, dtype=np.bool_)
-    if blind:
-        kept[np.concatenate([encoding.parts[i].columns for i in subject.schema.protected_columns])] = False
-    fitted = fit(
-        inputs[:, kept], np.asarray(table.labels), epochs=epochs_for(len(table)), seed=seed, hidden=network.widths[:-1]
-    )
-    first = np.zeros((encoding.width, fitted.widths[0]), np.float32)
-    first[kept] = fitted.weights[0]  # inputs that it never saw have no weight: it takes the same rows
-    whole = Network.build([first, *fitted.weights[1:]], fitted.biases, activation="relu", head="softmax")
-    return whole.with_favourable(subject.schema.favourable_index)
+class NetworkTrainer:
+    """Networks of one shape, trained by the recipe of the built-in ones."""
+
+    def __init__(self, subject: Subject, network: Network):
+        kinds = {activation.name for activation in network.activations_after}
+        if len(kinds) > 1 or not kinds <= set(_ACTIVATIONS):
+            raise CapabilityError(
+                f"data or training cannot be told apart: networks with the activation "
+                f"{', '.join(sorted(kinds))} are not trained here."
+            )
+        self.subject, self.network = subject, network
+        self.activation = _ACTIVATIONS[next(iter(kinds), "relu")]
+        self.table = subject.table.training()
+        self.inputs = subject.encoding.encode(self.table.codes)
+
+    @property
+    def seconds(self) -> float:
+        """What a training takes about, on one core of today."""
+        rows, weights = len(self.table), sum(layer.size for layer in self.network.weights)
+        updates = epochs_for(rows) * max(1, rows // BATCH)
+        return updates * (SECONDS_PER_UPDATE + SECONDS_PER_WEIGHT * weights)
+
+    def train(self, seed: int) -> tuple[Model, Any]:
+        """A network from this seed; one that died is replaced by the next seed's."""
+        labels = np.asarray(self.table.labels)
+        regression = self.subject.schema.regression
+        majority = 0.0 if regression else float(np.bincount(labels.astype(np.int64)).max() / len(labels))
+        for attempt in range(ATTEMPTS):
+            network = fit(
+                self.inputs,
+                labels,
+                epochs=epochs_for(len(labels)),
+                seed=seed + 1000 * attempt,
+                hidden=self.network.widths[:-1],
+                activation=self.activation,
+                regression=regression,
+            )
+            if regression:
+                return network, self.subject.encoding
+            network = network.with_favourable(self.subject.schema.favourable_index)
+            alive = float((network.labels(self.inputs) == labels).mean()) > majority + ALIVE
+            if alive:
+                break
+        return network, self.subject.encoding
 
 
-def _measured(
-    how: How, network: Network, evaluator: Evaluator, subject: Subject, cases: Codes, rows: Codes, before: float
-) -> Retrained:
-    asked = evaluator.with_model(network)
-    figures, accuracy = asked.evaluate(cases), accuracy_of(network, subject)
-    return Retrained(
-        how=how,
-        accuracy=float("nan") if accuracy is None else accuracy,
-        k_mean=float(figures.k.mean()),
-        id_rate=float(figures.flips.mean()),
-        k_rows=float(asked.evaluate(rows).k.mean()),
-        k_rows_before=before,
-    )
+_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity": "identity"}
+
+
+def _estimators(subject: Subject, estimator: Any) -> EstimatorTrainer:
+    try:
+        from sklearn.base import clone
+
+        clone(estimator)
+    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
+        raise CapabilityError(
+            f"data or training cannot be told apart: {type(estimator).__name__!r} cannot be cloned and trained again "
+            f"({_first(error)})."
+        ) from None
+    return EstimatorTrainer(subject, estimator)
+
+
+class EstimatorTrainer:
+    """Clones of an estimator, fitted on rows in the form in which it gives the scores that are known of it."""
+
+    def __init__(self, subject: Subject, estimator: Any):
+        self.subject, self.estimator = subject, estimator
+        self.table = subject.table.training()
+        self.rows = self._rows()
+        self.labels = self._labels()
+
+    def train(self, seed: int) -> tuple[Model, Any]:
+        """A clone with another seed, fitted."""
+        from sklearn.base import clone
+        from threadpoolctl import threadpool_limits
+
+        fresh = clone(self.estimator)
+        seeds = {name: seed for name in fresh.get_params() if name.rpartition("__")[2] in SEEDS}
+        fresh.set_params(**seeds)
+        try:
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what its training says was said when the model was made
+                fresh.fit(self.rows, self.labels)
+        except FairbitsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
+            raise ModelError(
+                f"data or training cannot be told apart: {type(self.estimator).__name__!r} could not be trained again "
+                f"({_first(error)})."
+            ) from None
+        subject = self.subject
+        loaded = fit_to_schema(adapt(fresh, subject.schema, subject.options), subject.schema, options=subject.options)
+        return loaded.model, loaded.encoding
+
+    @property
+    def draws(self) -> bool:
+        """Whether its training draws lots at all: some parameter takes a seed."""
+        return any(name.rpartition("__")[2] in SEEDS for name in self.estimator.get_params())
+
+    def _rows(self) -> Any:
+        """The training rows as it was fitted on them: told by its own scores."""
+        subject, codes = self.subject, self.table.codes
+        few = codes[:: max(1, len(codes) // 50)][:50]
+        wanted = subject.model.scores(subject.encoding.encode(few))
+        names = getattr(self.estimator, "feature_names_in_", None)
+        columns = (
+            tuple(map(str, names)) if names is not None else subject.options.columns or table_columns(subject.schema)
+        )
+        complaint = ""
+        for categorical in (False, True):
+            for as_text in (False, True):
+                text = tuple(a.name for a in subject.schema.attributes if a.kind == "category") if as_text else ()
+                try:
+                    decoder = Decoder(subject.schema, columns, as_text=text, categorical=categorical)
+                except FairbitsError as error:
+                    complaint = str(error)
+                    continue
+                seen = [subject.schema.column(name) for name in decoder.names]
+                for decode in (decoder.frame, decoder.array, lambda rows: rows):
+                    try:
+                        found = self._scores(decode(few[:, seen]))
+                    except Exception as error:  # noqa: BLE001 - foreign code; the last complaint is shown
+                        complaint = _first(error)
+                        continue
+                    if found.shape == wanted.shape and float(
+                        np.abs(found - wanted).max(initial=0.0)
+                    ) <= SAME * self._unit(wanted):
+                        return decode(codes[:, seen])
+        raise CapabilityError(
+            f"data or training cannot be told apart: it is not known in which form {type(self.estimator).__name__!r} "
+            f"took its rows ({complaint or 'its scores are others'})."
+        )
+
+    def _unit(self, wanted: npt.NDArray[np.float32]) -> float:
+        return max(1.0, float(np.ptp(wanted))) if self.subject.schema.regression else 1.0
+
+    def _scores(self, rows: Any) -> npt.NDArray[np.float64]:
+        """What the estimator says about rows: the score of the favourable class, or a value."""
+        schema = self.subject.schema
+        if schema.regression:
+            return np.asarray(self.estimator.predict(rows), dtype=np.float64).ravel()
+        classes = [str(one) for one in self._classes()]
+        return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)[:, self._place(classes)]
+
+    def _place(self, classes: list[str]) -> int:
+        schema = self.subject.schema
+        return classes.index(schema.favourable) if schema.favourable in classes else schema.favourable_index
+
+    def _classes(self) -> list[Any]:
+        return list(np.asarray(self.estimator.classes_).tolist())
+
+    def _labels(self) -> npt.NDArray[Any]:
+        """The labels in the words that the estimator knows."""
+        schema, labels = self.subject.schema, np.asarray(self.table.labels)
+        if schema.regression:
+            return labels
+        classes = np.asarray(self.estimator.classes_)
+        named = [str(one) for one in classes.tolist()]
+        order = [named.index(name) if name in named else place for place, name in enumerate(schema.classes)]
+        return np.asarray(classes[np.array(order)[labels.astype(np.int64)]])
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:160]

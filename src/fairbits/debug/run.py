@@ -1,4 +1,4 @@
-"""A debugging from a run to its files: sample, layers, neurons, attributes, labels, verdict."""
+"""A debugging from a run to its files: sample, layers, neurons, attributes, labels, data or training."""
 
 from __future__ import annotations
 
@@ -11,22 +11,44 @@ import numpy as np
 from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
 from fairbits.debug.labels import MIN_ROWS, label_bits
-from fairbits.debug.layers import amplification, layer_distances, layer_effects, suspect_of
+from fairbits.debug.layers import (
+    SPREAD_ROWS,
+    amplification,
+    check_rule,
+    layer_distances,
+    layer_effects,
+    layer_scales,
+    vote_of,
+)
 from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, neuron_effects
-from fairbits.debug.origin import judge
-from fairbits.debug.records import Attribution, DebugResult, LabelBits, LayerEffect, NeuronEffect, Retrained
-from fairbits.debug.refits import retrain as retrain_subject
+from fairbits.debug.origin import origin_shares
+from fairbits.debug.records import (
+    Attribution,
+    DebugResult,
+    LabelBits,
+    LayerEffect,
+    NeuronEffect,
+    NeuronSets,
+    Origin,
+    Rule,
+    Vote,
+)
+from fairbits.debug.refits import NetworkTrainer, TrainOut, people_of, train_here, trainer_of, trainings_for
 from fairbits.debug.sample import sample_cases
+from fairbits.debug.sets import neuron_sets
 from fairbits.debug.trees import TreeEffects, tree_effects
 from fairbits.domain import GrantOptions
-from fairbits.errors import CapabilityError, OptionError
-from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import HasActivations, HasInterventions, HasTrees, kind_of
+from fairbits.errors import CapabilityError, OptionError, UsageError
+from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
+from fairbits.models import HasActivations, HasInterventions, HasTrees, Network, kind_of
 from fairbits.randomness import generator
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
 
 Stage = Callable[[str], None]
+
+#: Seconds that trainings may take where nobody asked for them.
+PATIENCE = 60.0
 
 
 def debug_run(
@@ -37,24 +59,64 @@ def debug_run(
     all_layers: bool = False,
     inside: bool = True,
     retrain: bool = False,
+    rule: str = "spread",
+    trainings: int | None = None,
+    patience: float = PATIENCE,
+    sets: bool = True,
     seed: int = 0,
     threads: int | None = None,
     stage: Stage | None = None,
     try_out: TryOut | None = None,
+    train_out: TrainOut | None = None,
     **grants: Unpack[GrantOptions],
 ) -> DebugResult:
     """Find out where the bits of a run's cases come from, and write it into the run's folder.
 
     Of a tree ensemble the layers are its trees and the neurons its splits (`debug.trees`).
 
-    ``subject`` is needed only for a run whose subject came from neither a name nor a file. ``inside=False`` leaves
-    layers and neurons out, which a black box cannot show. ``stage`` is told what is being done.
-    ``try_out`` holds neurons at values, in place of this process.
+    Parameters
+    ----------
+    run : Run
+        Whose cases; its measure (``q_inf`` or ``q_1``) is what neurons lower.
+    subject : Subject, optional
+        Needed only for a run whose subject came from neither a name nor a file.
+    samples : int
+        How many cases are looked at.
+    all_layers : bool
+        Neurons of all hidden layers, not of the suspect alone; of tree ensembles, splits of all trees.
+    inside : bool
+        False leaves layers and neurons out, which a black box cannot show.
+    retrain : bool
+        Train again however long it takes; by default only where that fits into ``patience``.
+    rule : str
+        ``spread``, or ``paper`` for the layers and neurons of the paper's public code.
+    trainings : int, optional
+        How many models are trained; 0 for none, by default as many as the table asks for.
+    patience : float
+        Seconds that trainings may take where nobody asked for them.
+    sets : bool
+        Whether the smallest set of neurons is looked for.
+    seed, threads : int
+        Same seed, same result; threads of this process.
+    stage : callable, optional
+        Is told what is being done.
+    try_out, train_out : optional
+        Hold neurons at values, and train, in place of this process.
+    **grants
+        What the subject's files may do.
+
+    Returns
+    -------
+    DebugResult
+        Everything that was found.
     """
     say = stage or (lambda _: None)
     begin = time.perf_counter()
     if seed < 0:
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    if trainings is not None and (trainings < 0 or trainings == 1):
+        raise OptionError(f"trainings is {trainings}; give 2 or more, which can be compared, or 0 for none.")
+    chosen_rule, measure = check_rule(rule), check_measure(run.manifest.get("measure", "q_inf"))
     check_writable(run.folder)
     say("choosing cases")
     cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
@@ -68,22 +130,21 @@ def debug_run(
         subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
     figures = evaluator.evaluate(cases)
-    work = _Work(evaluator, subject, cases, seed, say, try_out)
+    work = _Work(evaluator, subject, cases, seed, say, chosen_rule, measure, try_out, train_out)
     trees = work.trees(all_trees=all_layers) if inside and isinstance(subject.model, HasTrees) else None
+    vote: Vote | None = None
     if trees is not None:
         layers, neurons, suspect, delta, rho = trees.layers, trees.neurons, trees.suspect, trees.delta, trees.rho
     else:
-        layers, delta, rho = work.layers() if inside else ((), None, None)  # type: ignore[assignment]
-        suspect = suspect_of(layers) if layers else None
+        layers, delta, rho, vote = work.layers() if inside else ((), None, None, None)  # type: ignore[assignment]
+        suspect = None if vote is None else vote.suspect
         chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
         neurons = work.neurons(chosen)
+    alike = bool((figures.k == 1).all())
     attribution = work.attribution()
     labels = work.label_bits()
-    again = work.retrained() if retrain else ()
-    accuracy = accuracy_of(subject.model, subject)
-    first = None if rho is None or trees is not None else float((rho.argmax(axis=1) == 0).mean())
-    if rho is not None and rho.shape[1] == 1:
-        first = None  # a single layer always wins
+    # What may take long comes last: where time is over, everything else is there.
+    held = work.sets() if inside and sets and trees is None and not alike else None
     result = DebugResult(
         subject=subject.name,
         epsilon=evaluator.epsilon,
@@ -94,20 +155,33 @@ def debug_run(
         worst=worst,
         k=figures.k,
         flips=figures.flips,
-        accuracy=accuracy,
+        accuracy=accuracy_of(subject.model, subject),
         layers=layers,
         suspect=suspect,
         delta=delta,
         rho=rho,
         neurons=neurons,
         attribution=attribution,
-        origin=judge(first, labels, again, accuracy=accuracy, alike=bool((figures.k == 1).all())),
+        origin=work.origin(labels, trainings, patience=None if retrain or trainings else patience, alike=alike),
         notes=tuple(work.notes),
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
         identity=subject.identity.id,
         units="layers" if trees is None else "trees",
-        options={"samples": samples, "all_layers": all_layers, "inside": inside, "retrain": retrain},
+        options={
+            "samples": samples,
+            "all_layers": all_layers,
+            "inside": inside,
+            "retrain": retrain,
+            "rule": chosen_rule,
+            "trainings": trainings,
+            "sets": sets,
+        },
+        rule=chosen_rule,
+        measure=measure if trees is None else "q_inf",
+        vote=vote,
+        sets=held,
+        q_1=figures.q_1.astype(np.float64),
     )
     write_result(run, result)
     return result
@@ -123,9 +197,12 @@ class _Work:
         cases: np.ndarray,
         seed: int,
         say: Stage,
+        rule: Rule,
+        measure: Measure,
         try_out: TryOut | None,
+        train_out: TrainOut | None,
     ):
-        self.try_out = try_out
+        self.rule, self.measure, self.try_out, self.train_out = rule, measure, try_out, train_out
         self.evaluator, self.subject, self.cases, self.seed, self.say = evaluator, subject, cases, seed, say
         self.notes: list[str] = []
 
@@ -134,19 +211,44 @@ class _Work:
         rng = generator(self.seed, "debug", "trees")
         found = tree_effects(self.evaluator, self.subject, self.cases, all_trees=all_trees, rng=rng, say=self.say)
         self.notes += found.notes
+        if self.measure != "q_inf":
+            self.notes.append("Splits and trees are ranked by k, although the run lowers Q1.")
         return found
 
-    def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray]:
+    def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
         self.say("measuring layers")
-        delta, widths = layer_distances(self.evaluator, self.cases)
-        rho = amplification(delta)
-        layers, _ = layer_effects(delta, rho, widths)
-        if len(layers) > 2 and max(layers[1:], key=lambda one: one.votes).layer == layers[-1].layer:
+        scales = None
+        if self.rule == "spread":
+            rng, codes = generator(self.seed, "debug", "spread"), self.subject.table.codes
+            count = max(50, SPREAD_ROWS // self.evaluator.m)
+            scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
+        delta, widths = layer_distances(self.evaluator, self.cases, scales)
+        rho = amplification(delta, rule=self.rule)
+        vote = vote_of(rho, generator(self.seed, "debug", "vote"))
+        if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
-                "The last layer has the most votes, but its neurons are the decision: the hidden layer with the most "
-                "votes is studied instead."
+                f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
+                f"{vote.runner_up} has {vote.runner_up_share.value:.0%}; among cases drawn again, layer {vote.suspect} "
+                f"wins {vote.certainty:.0%} of the time."
             )
-        return layers, delta, rho
+        return layer_effects(delta, rho, widths), delta, rho, vote
+
+    def sets(self) -> NeuronSets | None:
+        model = self.subject.model
+        if not isinstance(model, Network) or self.evaluator.by_vector:
+            self.notes.append(
+                "The smallest set of neurons was not looked for: that needs a native network and one score."
+            )
+            return None
+        rng = generator(self.seed, "debug", "sets")
+        try:
+            return self._sets(rng)
+        except UsageError as error:  # whoever watches has ended it
+            self.notes.append(f"The smallest set of neurons was not found: {error}")
+            return None
+
+    def _sets(self, rng: np.random.Generator) -> NeuronSets:
+        return neuron_sets(self.evaluator, self.subject, self.cases, measure=self.measure, rng=rng, stage=self.say)
 
     def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
         if not layers:
@@ -161,6 +263,8 @@ class _Work:
             self.cases,
             layers,
             rng=generator(self.seed, "debug", "neurons"),
+            rule=self.rule,
+            measure=self.measure,
             try_out=self.try_out,
         )
         if accuracy is None:
@@ -180,10 +284,63 @@ class _Work:
             return None
         return attribute_bits(self.evaluator, self.cases)
 
-    def retrained(self) -> tuple[Retrained, ...]:
-        self.say("training anew")
-        rng = generator(self.seed, "debug", "rows")
-        return retrain_subject(self.evaluator, self.subject, self.cases, seed=self.seed + 1, rng=rng)
+    def origin(self, labels: LabelBits | None, trainings: int | None, *, patience: float | None, alike: bool) -> Origin:
+        """The shares of data and training; where they cannot be known, one sentence that says why."""
+        if alike:
+            return Origin((), "Nothing to explain: the twins of every case looked at are treated alike.", labels)
+        if trainings == 0:
+            return Origin((), "Data or training was not asked: no model was trained again.", labels)
+        count = trainings or trainings_for(len(self.subject.table))
+        try:
+            if patience is not None:
+                expected = count * self._expected()
+                if expected > patience:
+                    return Origin(
+                        (),
+                        f"Data or training was not asked: {count} trainings take about {expected:.0f} s of a core; "
+                        f"`fairbits debug --retrain` has them made.",
+                        labels,
+                    )
+            return self._trained(labels, count)
+        except UsageError as error:
+            words = str(error)
+            return Origin((), words[:1].upper() + words[1:], labels)
+
+    def _expected(self) -> float:
+        """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
+        trainer = trainer_of(self.subject)
+        if isinstance(trainer, NetworkTrainer):
+            return trainer.seconds
+        self.say("telling how long trainings take")
+        begin = time.perf_counter()
+        trainer.train(0)  # how an estimator's cost grows with its rows, nobody knows: one whole training tells
+        return time.perf_counter() - begin
+
+    def _trained(self, labels: LabelBits | None, count: int) -> Origin:
+        self.say(f"training {count} models anew")
+        people, unseen = people_of(self.subject, self.evaluator.m, generator(self.seed, "debug", "origin", "people"))
+        seeds = [
+            int(seed) for seed in generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count)
+        ]
+        trained = (
+            self.train_out(self.subject, people, seeds) if self.train_out else train_here(self.subject, people, seeds)
+        )
+        scores = np.stack([one.scores for one in trained])
+        self.say("comparing trainings")
+        own = self.evaluator.scores(people)
+        shares = origin_shares(
+            self.subject.schema,
+            scores,
+            own,
+            valid=self.evaluator.valid_twins(people),
+            rng=generator(self.seed, "debug", "origin"),
+        )
+        if all(np.array_equal(scores[0], one) for one in scores[1:]):
+            self.notes.append(
+                "The model's training draws no lots: trained again on the same rows it comes out the same, so all of "
+                "what it makes of twins comes with the rows and the kind of model."
+            )
+        return Origin(shares, "", labels, count, len(people), unseen, sum(one.seconds for one in trained))
 
     def label_bits(self) -> LabelBits | None:
         self.say("reading the labels")

@@ -367,6 +367,8 @@ class _Study:
             id_rate=None if self.schema.regression else float(flips.mean()),
             k_choosing=float(choosing.mean()),
             k_reported=float(reporting.mean()),
+            choosing=float(choosing.mean()),
+            reported=float(reporting.mean()),
         )
 
     def _effect(

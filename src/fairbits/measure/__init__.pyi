@@ -41,4 +41,9 @@ from .population import Measurement as Measurement
 from .population import Person as Person
 from .population import Stake as Stake
 from .population import measure_table as measure_table
+from .target import MEASURES as MEASURES
+from .target import Measure as Measure
+from .target import check_measure as check_measure
+from .target import effective_classes as effective_classes
+from .target import target_of as target_of
 from .variance import variance_explained as variance_explained

@@ -16,34 +16,39 @@ from fairbits.models import Do, HasInterventions, Network, require
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InterventionFigures:
-    """Per intervention: mean k, and the share of people whose twins do not all get the same decision."""
+    """Per intervention: mean k, the share of people whose twins do not all get the same decision, and single figures.
+
+    ``k`` is (interventions, people), and so is ``q_1`` where it was asked for.
+    """
 
     k_mean: npt.NDArray[np.float64]
     id_rate: npt.NDArray[np.float64]
+    k: npt.NDArray[np.int32]
+    q_1: npt.NDArray[np.float32] | None = None
 
 
-def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> InterventionFigures:
-    """Figures of people while neurons are held at values, for each intervention alone.
-
-    All interventions go through the kernels at once for a native network; one by one for other models, and where whole
-    vectors of class probabilities are compared.
+def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
+    """All at once for a native network; one by one for other models, and where whole vectors are compared.
 
     Parameters
     ----------
-    evaluator
-        The model, and how people are evaluated.
-    people
-        People, (n, attributes).
-    dos
-        Interventions: a layer, a neuron and the value to hold it at.
+    evaluator : Evaluator
+        Who asks the model.
+    people : array
+        Whom it is asked about.
+    dos : sequence of Do
+        The interventions, each made alone.
+    bits : bool
+        Whether Q1 is wanted too. Where some twins cannot exist it takes one pass for each intervention.
 
     Returns
     -------
     InterventionFigures
-        Mean k and rate of discrimination, per intervention.
+        What becomes of the people.
     """
     model = evaluator.model
-    if isinstance(model, Network) and not evaluator.by_vector:
+    valid = evaluator.valid_twins(people)
+    if isinstance(model, Network) and not evaluator.by_vector and not (bits and valid is not None):
         effects = study(
             model,
             evaluator.encoding,
@@ -53,11 +58,14 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do]) -> Intervention
             epsilon=evaluator.epsilon,
             partition=evaluator.partition,
             threshold=evaluator.threshold,
-            valid=evaluator.valid_twins(people),
+            valid=valid,
+            bits=bits,
             threads=evaluator.threads,
         )
-        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1))
+        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1), effects.k, effects.q_1)
     require(model, HasInterventions, "holding neurons")
     figures = [evaluator.with_model(model.with_interventions([do])).evaluate(people) for do in dos]  # type: ignore[attr-defined]
-    k_mean = np.array([found.k.mean() for found in figures], dtype=np.float64)
-    return InterventionFigures(k_mean, np.array([found.flips.mean() for found in figures], dtype=np.float64))
+    k = np.array([found.k for found in figures], dtype=np.int32).reshape(len(dos), len(people))
+    flips = np.array([found.flips.mean() for found in figures], dtype=np.float64)
+    q_1 = np.array([found.q_1 for found in figures], dtype=np.float32).reshape(k.shape) if bits else None
+    return InterventionFigures(k.mean(axis=1, dtype=np.float64), flips, k, q_1)

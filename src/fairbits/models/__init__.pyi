@@ -10,6 +10,7 @@ from .base import HasLayerGradients as HasLayerGradients
 from .base import HasTrees as HasTrees
 from .base import HasTwinScores as HasTwinScores
 from .base import Model as Model
+from .base import Wrapper as Wrapper
 from .base import kind_of as kind_of
 from .base import require as require
 from .callables import is_reference as is_reference
@@ -40,6 +41,7 @@ from .onnx.graph import import_onnx as import_onnx
 from .onnx.writer import activation_node as activation_node
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
+from .original import refittable_estimator as refittable_estimator
 from .original import save_as_original as save_as_original
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model

@@ -9,6 +9,7 @@ from .research import FULL_SECONDS as FULL_SECONDS
 from .research import ExperimentPlan as ExperimentPlan
 from .significance import Verdict as Verdict
 from .subjects import datasets as datasets
+from .subjects import networks as networks
 from .subjects import roster as roster
 from .tables import Results as Results
 from .tables import shown as shown

@@ -108,6 +108,12 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
     ours, theirs = (Counter(side) for side in zip(*both, strict=True)) if both else (Counter(), Counter())
     shape = f"Ours: {_layers(ours)}; the paper's: {_layers(theirs)}."
     where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
+    ruled = f"{BASELINE}*"
+    pairs = [(found[ruled]["layer"], found[PAPER]["layer"]) for found in places.values() if ruled in found]
+    if pairs:
+        same = sum(one == other for one, other in pairs)
+        named = _layers(Counter(one for one, _ in pairs))
+        where.insert(0, f"By the paper's rule the suspect is the paper's layer on {same} of {len(pairs)}: {named}.")
     cells = _by_subject(mitigated, ("acc", "k", "off_acc", "off_k", "on_acc", "on_k", "s", "set", "set_k", "points"))
     says = []
     for who, label in ((BASELINE, "ours"), (PAPER, "the paper")):

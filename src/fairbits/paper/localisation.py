@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import load_subject
-from fairbits.debug import Candidate, DebugResult, NeuronEffect, debug_run
-from fairbits.errors import OptionError
+from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
+from fairbits.errors import CapabilityError, OptionError
 from fairbits.paper.cells import Cells
 from fairbits.paper.contest import BASELINE
 from fairbits.paper.digest import rq3_findings
@@ -34,15 +34,19 @@ from fairbits.subject import Subject
 #: Cases looked at, as in the paper; and the accuracy that our set of neurons may cost.
 SAMPLES, MAX_LOSS = 1000, 0.02
 TOP = 3
-#: The published table calls neurons positive that mitigate when they are held on, negative those to switch off.
+#: Positive neurons (activating them lowers k) are held on, negative ones (it raises k) switched off.
 PRINTED = {"off": "neg", "on": "pos"}
 LOCALISATION = ("subject", "who", "layer", "votes %", "ρ", "δ", "switch off: ACD", "hold on: ACD")
 MITIGATION = ("subject", "who", "acc %", "k", "off acc", "off k", "on acc", "on k", "s", "set", "set k %", "points")
 TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
-    "means over the cases. ACD: by how much of its value mean k differs between holding the neuron on and off.",
-    "off, on: the neuron of the suspect layer with the largest ACD, switched off or held on; accuracy on the rows "
+    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each case's largest "
+    "ρ; the default rule measures distances in units of their spread over people, so that no unit matters. Switch off: "
+    "negative neurons, whose activation raises k. Hold on: positive ones, whose activation lowers it. ACD: by how much "
+    "of its value mean k differs between the neuron at its mean and at its minimum.",
+    "off, on: the negative and the positive neuron with the largest ACD in the suspect layer of the paper's rule, at "
+    "its minimum and at its mean; accuracy on the rows "
     "of the table, mean k on the cases looked at. s: seconds for layers and neurons. set: neurons held together within "
     "two points of accuracy, with the change of mean k and of accuracy (points) on held-out cases and rows.",
 )
@@ -93,26 +97,31 @@ def rq3(
     if executor_options is not None and executor_options.many:
         each = Settings(Budget(seconds=seconds), partition=partition, threads=executor_options.each)
         _spread(
-            [Rq3Shard(name, replace(each, strategy=one)) for name in subjects.names for one in strategies],
+            [
+                Rq3Shard(name, replace(each, strategy=one), subjects.places.get(name))
+                for name in subjects.names
+                for one in strategies
+            ],
             cells,
             executor_options,
             progress,
         )
     for name in subjects.names:
-        subject = load_subject(name)
+        subject = subjects.load(name)
         for strategy in strategies:
             if progress is not None:
                 progress(done, total, f"{name} {strategy}: search, debug, repair")
             settings = Settings(Budget(seconds=seconds), strategy, partition=partition, threads=threads)
             found = _cell(cells, name, subject, settings)
             missing += [f"{name}, {strategy}: {found['why']}"] if "why" in found else []
+            where.append([name, f"{strategy}*", *_located(found.get("by_paper", {}))])
             where.append([name, strategy, *_located(found)])
-            what.append([name, strategy, *_mitigated(found)])
+            what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
             done += 1
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
     terms = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
-    rest = [OURS, *subjects.notes, *missing]
+    rest = [*([] if subjects.places else [OURS]), *subjects.notes, *missing]
     layers, neurons = (f"RQ3: {title}, ours beside the paper's" for title in TITLES)
     findings = rq3_findings(where, what)
     tables = (
@@ -135,6 +144,11 @@ class Rq3Shard:
 
     subject: str
     settings: Settings
+    place: str | None = None  # of a subject that is not built in
+
+    def load(self) -> Subject:
+        """Its subject."""
+        return load_subject(self.place or self.subject)
 
     def __str__(self) -> str:
         return f"{self.subject} {self.settings.strategy}"
@@ -147,6 +161,7 @@ class Rq3Shard:
     def identity(self, subject: Subject) -> dict[str, Any]:
         """What its figures depend on."""
         identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MAX_LOSS}
+        identity["rules"] = ["paper", "spread"]
         identity.pop("threads")  # seconds change with them, cases do not
         return identity
 
@@ -158,7 +173,7 @@ def _spread(
     progress: Callable[[int, int, str], None] | None,
 ) -> None:
     """Have the missing cells made, several at a time."""
-    loaded = {name: load_subject(name) for name in {one.subject for one in wanted}}
+    loaded = {one.subject: one.load() for one in {shard.subject: shard for shard in wanted}.values()}
     shards = [one for one in wanted if cells.ready(one.label, one.identity(loaded[one.subject])) is None]
 
     def keep(shard: Rq3Shard, figures: dict[str, Any]) -> None:
@@ -168,11 +183,11 @@ def _spread(
 
 
 def _prepare(_: None) -> None:
-    """Subjects are built in: there is nothing to share."""
+    """Subjects are read by name or from their files: there is nothing to share."""
 
 
 def _perform(_: None, shard: Rq3Shard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
-    return _figures(load_subject(shard.subject), shard.settings)
+    return _figures(shard.load(), shard.settings)
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
@@ -182,16 +197,34 @@ def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
         if len(run) == 0:
             return {"cases": 0, "why": "the search found no cases."}
         _compiled()
-        stamps: dict[str, float] = {}
-        studied = debug_run(
+        by_paper, spent = _by_paper(run, subject, settings.threads)
+        ours = debug_run(run, subject=subject, samples=SAMPLES, trainings=0, sets=False, threads=settings.threads)
+        return {
+            "cases": len(run),
+            **_studied(ours),
+            "by_paper": by_paper,
+            "seconds": spent,
+            **_repaired(run, subject, settings.threads),
+        }
+
+
+def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str, Any], float | None]:
+    """What the paper's rule finds, and the seconds for layers and neurons; nothing where it needs more layers."""
+    stamps: dict[str, float] = {}
+    try:
+        found = debug_run(
             run,
             subject=subject,
             samples=SAMPLES,
-            threads=settings.threads,
+            rule="paper",
+            trainings=0,
+            sets=False,
+            threads=threads,
             stage=lambda stage: stamps.update({stage: time.perf_counter()}),
         )
-        spent = stamps["attributing bits"] - stamps["measuring layers"]
-        return {"cases": len(run), **_studied(studied), "seconds": spent, **_repaired(run, subject, settings.threads)}
+    except CapabilityError:
+        return {}, None
+    return _studied(found), stamps["attributing bits"] - stamps["measuring layers"]
 
 
 @cache
@@ -200,26 +233,32 @@ def _compiled() -> None:
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         subject = load_subject("heart")
         run = search_subject(subject, Settings(Budget(evaluations=500)), Path(place) / "run")
-        debug_run(run, subject=subject, samples=20)
+        debug_run(run, subject=subject, samples=20, trainings=0, sets=False)
 
 
 def _studied(found: DebugResult) -> dict[str, Any]:
     layer = next((one for one in found.layers if one.layer == found.suspect), None)
     return {
         "accuracy": found.accuracy,
-        "k_mean": found.k_reported,
+        "k_mean": found.k_mean if found.rule == "paper" else found.k_reported,
         "layer": found.suspect,
         "votes": None if layer is None else layer.votes / len(found.cases),
         "rho": None if layer is None else layer.rho,
+        "rule": found.rule,
         "delta": None if layer is None else layer.delta,
-        "off": [_neuron(one) for one in found.top(+1, count=TOP)],
-        "on": [_neuron(one) for one in found.top(-1, count=TOP)],
+        "influence": None if found.vote is None or found.vote.influence is None else found.vote.influence.value,
+        "off": [_neuron(one, found.rule) for one in found.top(-1, count=TOP)],
+        "on": [_neuron(one, found.rule) for one in found.top(+1, count=TOP)],
     }
 
 
-def _neuron(one: NeuronEffect) -> dict[str, Any]:
+def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
     held: Candidate | None = one.remedy
-    figures = {} if held is None else {"value": held.value, "accuracy": held.accuracy, "k_mean": held.k_reported}
+    if held is None:
+        return {"neuron": one.neuron, "acd": one.acd}
+    # The paper judges on the cases that ranked the neurons.
+    k_mean = held.k_mean if rule == "paper" else held.k_reported
+    figures = {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
     return {"neuron": one.neuron, "acd": one.acd, **figures}
 
 
@@ -245,7 +284,9 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
 
 
 def _located(found: dict[str, Any]) -> list[Cell]:
-    start = [found.get("layer"), _percent(found.get("votes")), found.get("rho"), found.get("delta")]
+    # What the paper prints as a layer's influence is the mean of each case's largest ρ, not the mean ρ of the layer.
+    influence = found.get("influence") if found.get("rule") == "paper" else found.get("rho")
+    start = [found.get("layer"), _percent(found.get("votes")), influence, found.get("delta")]
     return [*start, *(_named([(n["neuron"], abs(n["acd"])) for n in found.get(side, [])]) for side in PRINTED)]
 
 

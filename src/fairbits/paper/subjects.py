@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from fairbits.data import BUILT_IN, available, built_in, load_subject
-from fairbits.errors import FairbitsError, UsageError
+from fairbits.errors import FairbitsError, OptionError, UsageError
 from fairbits.paper.published import SUBJECTS, number, row_of
 from fairbits.paper.tables import Cell, Results
 from fairbits.subject import Subject
@@ -23,6 +24,56 @@ class Roster:
 
     names: list[str]
     notes: list[str]
+    places: Mapping[str, str] = field(default_factory=dict)  # of subjects that are not built in: their subject.toml
+
+    def load(self, name: str) -> Subject:
+        """One of them.
+
+        Parameters
+        ----------
+        name : str
+            As in ``names``.
+
+        Returns
+        -------
+        Subject
+            Built in, or read from its file.
+        """
+        return load_subject(self.places.get(name, name))
+
+
+def networks(folder: Path) -> Roster:
+    """The subjects in a folder, such as the paper's own networks: every subject.toml in it or in a folder of it.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they lie. A subject whose name is one of the paper's stands beside the paper's row of that name.
+
+    Returns
+    -------
+    Roster
+        In the order of their folders.
+
+    Raises
+    ------
+    OptionError
+        Where there is no such folder, nothing in it, or two subjects of one name.
+    """
+    if not folder.is_dir():
+        raise OptionError(f"--networks is {str(folder)!r}, which is no folder; give one that holds subject.toml files.")
+    files = sorted({*folder.glob("subject.toml"), *folder.glob("*/subject.toml")})
+    if not files:
+        raise OptionError(
+            f"no subject.toml lies in {str(folder)!r} or in a folder of it; `fairbits init TABLE` writes one."
+        )
+    places: dict[str, str] = {}
+    for file in files:
+        name = load_subject(str(file)).name
+        if name in places:
+            raise OptionError(f"{str(file)!r} and {places[name]!r} are both called {name!r}; rename one of them.")
+        places[name] = str(file)
+    return Roster(list(places), [f"The networks are those in {folder.name!r}."], places)
 
 
 def roster(wanted: Sequence[str] | None) -> Roster:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 from fairbits.domain import quality
 from fairbits.errors import OptionError, choose_from
+from fairbits.measure import Measure
 from fairbits.repair.judgement import cost, front
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Repair
 
 
-def undominated(repairs: Sequence[Repair]) -> list[bool]:
+def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[bool]:
     """Which repairs no other beats on the plan's half of the evidence, in any figure that counts.
 
     The figures are accuracy, balanced accuracy, mean k, ID rate, proved k, and whether the budget is kept.
@@ -25,6 +26,8 @@ def undominated(repairs: Sequence[Repair]) -> list[bool]:
     ----------
     repairs
         All repairs.
+    measure
+        Whether mean k or mean Q1 counts.
 
     Returns
     -------
@@ -35,7 +38,7 @@ def undominated(repairs: Sequence[Repair]) -> list[bool]:
         (
             r.plan.accuracy,
             r.plan.balanced_accuracy or 0.0,
-            -r.plan.k_mean,
+            -r.plan.lowered(measure),
             -(r.plan.id_rate or 0.0),
             -float("inf") if r.k_max_proved is None else -float(r.k_max_proved),
             float(r.within_budget),
@@ -53,6 +56,7 @@ def pick(
     choose: str | None = None,
     costs_count: bool = False,
     rows: int = 0,
+    measure: Measure = "q_inf",
 ) -> tuple[Repair | None, str]:
     """The repair that is taken, or None and the reason in a sentence.
 
@@ -70,18 +74,24 @@ def pick(
         Whether a named one must keep the budget too.
     rows
         Rows of the plan, for the reason.
+    measure
+        What is to be lowered: mean k for ``q_inf``, mean bits for ``q_1``.
     """
     if choose is not None:
         named = next((r for r in repairs if r.name == choose), None)
         if named is None:
             raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
         return (None, _why([named], before, budget, rows)) if costs_count and not named.within_budget else (named, "")
-    useful = [r for r in repairs if r.plan.k_mean < before.k_mean]
+    useful = [r for r in repairs if r.plan.lowered(measure) < before.lowered(measure)]
     allowed = [r for r in useful if r.within_budget]
     best = [r for r in allowed if not r.dominated]
     if not best:
         return None, _why(useful, before, budget, rows)
-    return min(best, key=lambda r: (_bound(r), r.plan.k_mean, cost(before, r.plan), isinstance(r.network, Guard))), ""
+
+    def order(one: Repair) -> tuple[float, float, float, bool]:
+        return _bound(one), one.plan.lowered(measure), cost(before, one.plan), isinstance(one.network, Guard)
+
+    return min(best, key=order), ""
 
 
 def _bound(repair: Repair) -> float:

@@ -89,6 +89,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "options": dict(result.options),
         "epsilon": result.epsilon,
         "partition": result.partition,
+        "measure": result.measure,
         "chosen": None if result.chosen is None else result.chosen.name,
         "reason": result.reason,
         "left_out": [{"proposal": name, "reason": reason} for name, reason in result.left_out],

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Schema
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
-from fairbits.measure import Evaluator, evaluator_of, variance_explained
+from fairbits.measure import Evaluator, Measure, evaluator_of, variance_explained
 from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
 from fairbits.repair.groups import group_figures
@@ -38,6 +38,7 @@ class Setting:
     epsilon: float
     partition: str
     threads: int | None = None
+    measure: Measure = "q_inf"
 
     @cached_property
     def own(self) -> Evaluator:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairbits.domain import Encoding, quality
+from fairbits.measure import Measure
 from fairbits.models import Do, Model
 
 
@@ -40,6 +41,21 @@ class Figures:
     selection_gap: float | None = None
     odds_gap: float | None = None
     impact_ratio: float | None = None
+
+    def lowered(self, measure: Measure) -> float:
+        """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``.
+
+        Parameters
+        ----------
+        measure : str
+            ``q_inf`` or ``q_1``.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
+        return self.k_mean if measure == "q_inf" else self.q_1_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +189,7 @@ class RepairResult:
     reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
     options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
+    measure: Measure = "q_inf"  # what was lowered
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
 
     @property

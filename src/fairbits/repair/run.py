@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from fairbits.domain import GrantOptions, quality
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
+from fairbits.measure import check_measure
 from fairbits.models import Model, Network
 from fairbits.repair.choice import pick, undominated
 from fairbits.repair.evidence import Halves, split
@@ -99,7 +100,8 @@ def repair_run(
     watch = watch or _silent
     about = subject_of(opened, subject, **grants)
     model = about.model
-    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads)
+    measure = check_measure(opened.manifest.get("measure", "q_inf"))
+    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads, measure)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
     splitting, planning = root.spawn(2)
     halves = split(opened, about, np.random.default_rng(splitting))
@@ -125,6 +127,7 @@ def repair_run(
         choose=choose,
         costs_count=guarantee is not None,
         rows=len(halves.plan.rows),
+        measure=measure,
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
     groups: list[tuple[RepairGroup, ...]] = [(), ()]
@@ -165,6 +168,7 @@ def repair_run(
         reason=reason,
         identity=about.identity.id,
         options=asked,
+        measure=measure,
         left_out=left_out,
     )
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
@@ -298,9 +302,13 @@ def judged_all(
             )
         )
         judgements.append(held_out)
-    points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
+    lowered = [r.held_out.lowered(setting.measure) for r in repairs]
+    points = [
+        (r.held_out.accuracy, -low, -(r.held_out.id_rate or 0.0)) for r, low in zip(repairs, lowered, strict=True)
+    ]
     repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
-    repairs = [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
+    best_ones = undominated(repairs, setting.measure)
+    repairs = [replace(r, dominated=not best) for r, best in zip(repairs, best_ones, strict=True)]
     return list(zip(repairs, judgements, strict=True))
 
 

@@ -15,7 +15,7 @@ from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
 from fairbits.repair import RepairResult
 from fairbits.report.compute import evaluator_of_run
-from fairbits.report.figures import anatomy, charts, forest, portraits
+from fairbits.report.figures import anatomy, causes, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.record import Axes, Debugged, Portrait, Repaired
 from fairbits.report.sections.people import axes_of, portrait_of
@@ -84,6 +84,19 @@ def network(run: Run) -> Picture:
     return anatomy.network(found)[0]
 
 
+def origin(run: Run) -> Picture:
+    """What share of what a training makes of twins comes with the data, and what with the single training."""
+    return causes.origin(_filled(_debugged(run).splits, run))
+
+
+def curves(run: Run) -> Picture:
+    """Mean k over the value that a neuron is held at, for the neurons with the largest effects."""
+    made = causes.curves(_debugged(run))
+    if made is None:
+        raise OptionError(f"the run in {str(run.folder)!r} has no neuron with an effect to draw.")
+    return made
+
+
 def pareto(of: Run | RepairResult) -> Picture:
     """Accuracy against mean k of all repairs, on held-out evidence."""
     if isinstance(of, RepairResult):
@@ -139,7 +152,9 @@ __all__ = [
     "Axes",
     "Picture",
     "Portrait",
+    "curves",
     "network",
+    "origin",
     "pareto",
     "progress",
     "severity",

@@ -169,6 +169,10 @@ class Neuron:
     k_mean: float | None
     acd_choosing: float | None = None
     label: str = ""  # of a split: whom it sends to the left
+    acd_low: float | None = None
+    acd_high: float | None = None
+    #: Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
+    curve: tuple[tuple[float, float, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +195,27 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
-    """One piece of evidence on the origin, and where it points."""
+class Sized:
+    """A set of neurons held together: how many, which, and the share of the bits that it explains."""
 
-    name: str
-    points_to: str | None
-    text: str
+    size: int
+    words: str
+    explained: float
+    low: float
+    high: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The share of the data and of the single training in what is made of some attributes."""
+
+    attributes: tuple[str, ...]
+    shared: float
+    low: float
+    high: float
+    own: float | None
+    effect: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +232,17 @@ class Debugged:
     shares: tuple[Share, ...]
     together: tuple[Together, ...]
     q_inf: float | None
-    verdict: str
-    evidence: tuple[Pointer, ...]
+    origin: str
+    splits: tuple[Split, ...]
+    labels: str
     notes: tuple[str, ...]
     document: Mapping[str, Any]
     units: str = "layers"  # or "trees": ``layers`` are trees then, and ``neurons`` their splits
+    rule: str = "spread"
+    measure: str = "q_inf"
+    vote: str = ""
+    sets: tuple[Sized, ...] = ()
+    minimal: Sized | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,8 @@ def commands(
         words += [f"--option {shlex.quote(f'{key}={_option(value)}')}" for key, value in manifest["options"].items()]
     words += _limits(manifest, summary)
     words.append(f"--seed {manifest['seed']} --epsilon {manifest['epsilon']!r} --partition {manifest['partition']}")
+    if manifest.get("measure", "q_inf") != "q_inf":
+        words.append(f"--measure {manifest['measure']}")
     if manifest.get("repeats", 1) != 1:
         words.append(f"--repeats {manifest['repeats']}")
     if manifest.get("within") is not None:
@@ -184,6 +186,11 @@ def _debug_options(document: Mapping[str, Any]) -> list[str]:
     found = [f"--samples {asked.get('samples', document['samples'])}"]
     flags = {"--all-layers": asked.get("all_layers"), "--retrain": asked.get("retrain")}
     flags["--no-layers"] = not asked.get("inside", True)
+    if document.get("rule", "spread") != "spread":
+        found.append(f"--rule {document['rule']}")
+    made = (document.get("origin") or {}).get("trainings")
+    if made is not None:
+        found.append(f"--trainings {made}")
     return found + [name for name, wanted in flags.items() if wanted]
 
 

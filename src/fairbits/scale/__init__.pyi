@@ -9,3 +9,4 @@ from .tasks import Executor as Executor
 from .tasks import Fault as Fault
 from .tasks import Job as Job
 from .tasks import Signals as Signals
+from .trainings import train_out_by as train_out_by

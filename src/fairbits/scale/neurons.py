@@ -10,7 +10,7 @@ import numpy as np
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
-from fairbits.measure import Evaluator
+from fairbits.measure import Evaluator, Measure
 from fairbits.models import Do
 from fairbits.scale.coordinator import carry_out
 from fairbits.scale.executors.options import ExecutorOptions, open_executor
@@ -30,6 +30,7 @@ class _Shared:
     partition: str
     threads: int | None
     judged: bool
+    measure: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,24 @@ def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
     if not executor_options.many:
         return None
 
-    def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
+    def try_out(
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        dos: list[Do],
+        *,
+        judged: bool,
+        measure: Measure = "q_inf",
+    ) -> Tried:
         packed = Portable.of(subject) if executor_options.elsewhere else subject
-        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, executor_options.each, judged)
+        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, executor_options.each, judged, measure)
         blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
         with open_executor(executor_options, Job(_prepare, _perform, shared)) as executor:
             carried = carry_out(executor, enumerate(blocks))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"neurons of block {number} could not be held: {fault.words}; try with fewer workers.")
         found = [carried.results[number] for number in range(len(blocks))]
-        return Tried(*(np.concatenate([block[place] for block in found]) for place in range(3)))
+        return Tried(*(np.concatenate([block[place] for block in found]) for place in range(4)))
 
     return try_out
 
@@ -83,5 +92,6 @@ def _prepare(shared: _Shared) -> _Bench:
 
 
 def _perform(bench: _Bench, dos: list[Do], signals: Signals) -> tuple[Any, ...]:  # noqa: ARG001 - a block is short
-    tried = try_here(bench.evaluator, bench.subject, bench.shared.cases, dos, judged=bench.shared.judged)
-    return tried.accuracy, tried.k_mean, tried.id_rate
+    shared = bench.shared
+    tried = try_here(bench.evaluator, bench.subject, shared.cases, dos, judged=shared.judged, measure=shared.measure)
+    return tried.accuracy, tried.k_mean, tried.id_rate, tried.target

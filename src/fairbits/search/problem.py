@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Table
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
-from fairbits.measure import Evaluator, Plausibility
+from fairbits.measure import Evaluator, Measure, Plausibility
 
 Indices = npt.NDArray[np.int64]
 
@@ -47,6 +47,8 @@ class Problem:
         self.within = within
         self.min_plausibility = min_plausibility
         self.moves_removed = 0
+        #: What strategies that climb the bits raise: k, or 2 to the power of Q1.
+        self.measure: Measure = "q_inf"
         self.person = np.array(self.schema.free_columns, dtype=np.int64)
         self.free = np.array(self.schema.movable_columns, dtype=np.int64)
         if len(self.free) == 0:

@@ -22,7 +22,7 @@ from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import Run, TaskRecord, check_same
 
 #: Settings of a search that a run keeps.
-SETTINGS = ("strategy", "options", "seed", "epsilon", "partition", "within", "min_plausibility", "batch")
+SETTINGS = ("strategy", "options", "seed", "epsilon", "partition", "within", "min_plausibility", "batch", "measure")
 #: Limits that tasks share.
 _SHARED = ("evaluations", "cases", "queries", "ends")
 
@@ -47,6 +47,7 @@ def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict
     OptionError
         Where something else is asked for; the sentence names it.
     """
+    manifest = {"measure": "q_inf", **manifest}  # runs of earlier versions know one measure
     said = {name: value for name, value in asked.items() if value is not None and value != {}}
     check_same({name: manifest.get(name) for name in said}, said)
     return {name: manifest[name] for name in SETTINGS if manifest.get(name) is not None}

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairbits.engine import Seen, keys_of, thread_count, work_time
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.measure import Evaluator, evaluator_of, noise_of
+from fairbits.measure import Evaluator, check_measure, evaluator_of, noise_of
 from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
@@ -82,6 +82,8 @@ class Settings:
         Threads of this process, or of each worker; all cores by default.
     batch : int, optional
         People whom the model is asked about at a time. A search by the clock chooses it by the speed of the model.
+    measure : str
+        What ``climb`` and ``dice`` raise, and cases are ranked by: ``q_inf`` (k) or ``q_1``.
     """
 
     budget: Budget
@@ -94,6 +96,7 @@ class Settings:
     min_plausibility: float | None = None
     threads: int | None = None
     batch: int | None = None
+    measure: str = "q_inf"
     own: Strategy | None = None
 
     def with_strategy(self, strategy: str | Strategy) -> Settings:
@@ -123,6 +126,7 @@ class Settings:
         return replace(self, strategy=strategy.name, options=options, own=strategy)
 
     def __post_init__(self) -> None:
+        check_measure(self.measure)
         if self.seed < 0:
             raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
         if self.batch is not None and self.batch < 1:
@@ -342,6 +346,7 @@ def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]
     """
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
+    problem.measure = check_measure(settings.measure)
     return problem, _strategy(settings, problem)
 
 
@@ -411,6 +416,7 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "seed": settings.seed,
         "epsilon": evaluator.epsilon,
         "partition": settings.partition,
+        "measure": settings.measure,
         "within": settings.within,
         "min_plausibility": settings.min_plausibility,
         "batch": settings.batch,

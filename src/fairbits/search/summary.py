@@ -109,6 +109,7 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
         "subject": run.manifest["subject"],
         "strategy": settings.strategy,
         "partition": evaluator.partition,
+        "objective": settings.measure,
         "epsilon": evaluator.epsilon,
         "seed": settings.seed,
         "threads": evaluator.threads,

@@ -138,7 +138,7 @@ class Run:
         ]
 
     def cases(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.Table:
-        """Cases, most classes first, then the widest span, then the earliest.
+        """Cases, most classes first (or most Q1, by the run's measure), then the widest span, then the earliest.
 
         In ``where``, categories are their labels, integers and reals numbers, and an integer with labels has them as
         ``<name>_label``. Protected attributes are those of the table's row that a case came from (``"race =
@@ -312,7 +312,13 @@ class Run:
 
     @cached_property
     def _questions(self) -> Questions:
-        return Questions(self._parts, self.layout, doubles=self._doubles, rows=read_rows(self.folder))
+        return Questions(
+            self._parts,
+            self.layout,
+            doubles=self._doubles,
+            rows=read_rows(self.folder),
+            measure=self.manifest.get("measure", "q_inf"),
+        )
 
     def _safely(self, ask: Callable[[], Any], *, where: str | None = None) -> Any:
         """Ask; if a part turns out to be damaged inside, skip it from now on and ask once more."""

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 MEMORY = "1GB"
 #: Columns that no second run can have the same.
 UNREPEATED = ("seconds",)
-RANKED = "ORDER BY k DESC, span DESC, evaluation"
+#: The worst first, by the measure of the run.
+RANKED = {
+    "q_inf": "ORDER BY k DESC, span DESC, evaluation",
+    "q_1": "ORDER BY q_1 DESC, span DESC, evaluation",
+}
 
 
 class Questions:
@@ -37,9 +41,16 @@ class Questions:
     """
 
     def __init__(
-        self, parts: list[Part], layout: Layout, *, doubles: pa.Table | None = None, rows: pa.Table | None = None
+        self,
+        parts: list[Part],
+        layout: Layout,
+        *,
+        doubles: pa.Table | None = None,
+        rows: pa.Table | None = None,
+        measure: str = "q_inf",
     ):
         self.layout = layout
+        self._ranked = RANKED.get(measure, RANKED["q_inf"])
         #: The protected values of the rows that cases came from, which only filters that name them look at.
         self._rows = rows
         self._joined = False
@@ -133,7 +144,7 @@ class Questions:
         cursor = self._cursor()
         try:
             with filters.in_time(cursor, where) if where is not None else nullcontext():
-                sql = f"SELECT {codes}{', '.join(FIGURES)} FROM (\n{inner}\n) {RANKED} {limit}"
+                sql = f"SELECT {codes}{', '.join(FIGURES)} FROM (\n{inner}\n) {self._ranked} {limit}"
                 reader = pa.RecordBatchReader.from_stream(cursor.sql(sql))
                 # Ranking reads everything before it gives anything: whatever can go wrong does so here.
                 first = next(iter(reader), None)

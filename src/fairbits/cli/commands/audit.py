@@ -11,6 +11,7 @@ from fairbits.cli.options import (
     AsIs,
     Epsilon,
     Json,
+    MeasureOrRun,
     Out,
     PartitionOrRun,
     Protected,
@@ -54,6 +55,7 @@ def audit(
     ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
+    measure: MeasureOrRun = None,
     protected: Protected = None,
     threads: Threads = 0,
     workers: Workers = None,
@@ -70,6 +72,7 @@ def audit(
         "seed": seed,
         "epsilon": epsilon,
         "partition": partition,
+        "measure": measure,
         "within": within,
         "min_plausibility": min_plausibility,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -24,8 +24,17 @@ def debug(
         bool, typer.Option("--no-layers", help="Only attributes and labels: for models that give scores only.")
     ] = False,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train the same shape from another seed, and without protected columns.")
+        bool, typer.Option("--retrain", help="Train again from other seeds, however long that takes.")
     ] = False,
+    trainings: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(
+            help="How many models to train for data or training; 0: none.", show_default="8, or 4 on large tables"
+        ),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(help="spread, or paper: layers and neurons as the paper's public code finds them.")
+    ] = "spread",
     seed: Annotated[int, typer.Option(help="Same seed, same cases.", min=0)] = 0,
     threads: Threads = 0,
     workers: Workers = None,
@@ -34,12 +43,20 @@ def debug(
     *,
     grants: GrantOptions,
 ) -> None:
-    """Which layer, which neurons and which attributes the bits come from, and whether the data or the training."""
+    """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
+    import os
+
     from fairbits.debug import debug_run
-    from fairbits.scale import try_out_by
+    from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
     from fairbits.store import Run
 
     count = threads_of(threads)
+    executor = executor_options_of(workers, ray, threads)
+    # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
+    cores = count or os.cpu_count() or 1
+    trainers = executor
+    if not executor.many and (retrain or trainings) and cores > 1:
+        trainers = ExecutorOptions(min(cores, trainings or cores))
     opened = Run.open(run)
     with _stages(shown=not as_json) as stage:
         found = debug_run(
@@ -48,11 +65,14 @@ def debug(
             all_layers=all_layers,
             inside=not no_layers,
             retrain=retrain,
+            rule=rule,
+            trainings=trainings,
             seed=seed,
             threads=count,
             **grants,
             stage=stage,
-            try_out=try_out_by(executor_options_of(workers, ray, threads)),
+            try_out=try_out_by(executor),
+            train_out=train_out_by(trainers),
         )
     if as_json:
         from fairbits.store import plain

@@ -37,6 +37,12 @@ def paper(
         bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs.")
     ] = False,
     queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
+    networks: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="rq3: a folder of subjects (subject.toml files) in place of the built-in ones.", metavar="FOLDER"
+        ),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Settings that mitigation tries of each model's own training.")] = 20,
     quick: Annotated[bool, typer.Option("--quick", help="Mitigation in its smallest form, as a smoke test.")] = False,
     partition: PartitionName = "constrained",
@@ -58,7 +64,14 @@ def paper(
     from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, mitigation_table, roster, rq3
     from fairbits.search import seconds_of
 
-    found = roster(None if subjects is None else names_of(subjects, "--subjects"))
+    if networks is not None:
+        from fairbits.paper import networks as networks_in
+
+        if question != "rq3" or subjects is not None:
+            raise OptionError("--networks is for rq3, and takes the place of --subjects; leave one of them out.")
+        found = networks_in(networks)
+    else:
+        found = roster(None if subjects is None else names_of(subjects, "--subjects"))
     wanted = None if strategies is None else names_of(strategies, "--strategies")
     executor_options = executor_options_of(workers, ray, threads)
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)

@@ -205,8 +205,16 @@ def _cause(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
         return
     shares = sorted(debugged.shares, key=lambda share: -share.shapley)[:5]
     parts = [", ".join(f"{share.attribute[:20]} {share.share:.0%}" for share in shares)] if shares else []
-    parts += [f"layer {debugged.suspect}"] if debugged.suspect is not None else []
-    yield "cause", "; ".join([*parts, f"data or training: {debugged.verdict}"]), "", 2
+    unit = "tree" if debugged.units == "trees" else "layer"
+    parts += [f"{unit} {debugged.suspect}"] if debugged.suspect is not None else []
+    whole = debugged.splits[0] if debugged.splits else None
+    if whole is not None:
+        parts.append(
+            f"{whole.shared:.0%} comes with the data ({whole.low:.0%} to {whole.high:.0%}), the rest with training"
+        )
+    else:
+        parts.append("data or training: not known")
+    yield "cause", "; ".join(parts), "", 2
 
 
 def _repair(data: ReportData) -> Iterator[tuple[str, str, str, int]]:

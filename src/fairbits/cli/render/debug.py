@@ -1,4 +1,4 @@
-"""What `fairbits debug` shows on a terminal: layers, neurons, attributes, and the verdict with its evidence."""
+"""What `fairbits debug` shows on a terminal: layers, neurons, attributes, and the shares of data and training."""
 
 from __future__ import annotations
 
@@ -13,18 +13,10 @@ from rich.text import Text
 
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
-from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
+from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, NeuronSets, Origin
 from fairbits.domain import shortened, unsigned_zero
 from fairbits.store import Run
 
-_SIDES = {"data": "points to the data side", "training": "points to the training side"}
-_VERDICTS = {
-    "data": "the evidence points to the data",
-    "training": "the evidence points to the training",
-    "mixed": "mixed: the evidence points both ways",
-    "unknown": "not known: there is nothing to judge by",
-    "none": "nothing to explain: the twins of every case looked at are treated alike",
-}
 _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
 _MAX_SUBSETS = 6
@@ -52,11 +44,15 @@ def _blocks(run: Run, found: DebugResult) -> Iterator[RenderableType]:
     if found.units == "trees":
         yield from _trees(found)
     elif found.layers:
-        yield Text("\nLayers: how far apart twins are (δ), and how much a layer widens that (ρ)", style="bold")
+        title = "\nLayers: how far apart twins are (δ), and how much a layer widens that (ρ)"
+        yield Text(title + (", by the paper's rule" if found.rule == "paper" else ""), style="bold")
         yield _layers(found)
+        yield _vote(found)
     shown = [] if found.units == "trees" else found.neurons
     for layer in sorted({one.layer for one in shown}, key=lambda one: (one != found.suspect, one)):
         yield from _neurons(found, layer)
+    if found.sets is not None and found.sets.curve:
+        yield _sets(found.sets)
     if found.attribution is not None:
         yield _heading(found.attribution)
         yield _shares(found.attribution)
@@ -139,14 +135,50 @@ def _trees(found: DebugResult) -> Iterator[RenderableType]:
     yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
 
 
+def _vote(found: DebugResult) -> Text:
+    """How sure the vote is, and the influence."""
+    vote = found.vote
+    if vote is None or vote.share is None or vote.influence is None:
+        return Text("")
+    share, influence = vote.share, vote.influence
+    words = (
+        f"Layer {vote.suspect}: {share.value:.0%} of the votes ({share.low:.0%} to {share.high:.0%}); it wins in "
+        f"{vote.certainty:.0%} of resamples of the cases. Influence (mean of each case's largest ρ): "
+        f"{influence.value:.2f} ({influence.low:.2f} to {influence.high:.2f})."
+    )
+    if vote.runner_up is not None and vote.runner_up_share is not None:
+        words += f" Runner-up: layer {vote.runner_up} with {vote.runner_up_share.value:.0%}."
+    return Text(textwrap.fill(words, 78) + "\n")
+
+
+def _sets(found: NeuronSets) -> Text:
+    """The smallest set, and how the effect grows with the size."""
+    text = Text(f"Sets of neurons: how many explain most (over {found.most:.0%}) of the bits\n", style="bold")
+    grown = ", ".join(f"{len(one.neurons)}: {one.explained.value:.0%}" for one in found.curve)
+    text.append(textwrap.fill(f"Explained by size: {grown}.", 78) + "\n", style="not bold")
+    if found.minimal is None:
+        words = "No set that keeps the accuracy explains most of the bits."
+    else:
+        one = found.minimal
+        named = ", ".join(f"{do.neuron} of layer {do.layer + 1}" for do in one.neurons)
+        share = one.explained
+        words = (
+            f"Smallest set found: neuron {named}. Held together they explain {share.value:.0%} of the bits "
+            f"({share.low:.0%} to {share.high:.0%}) of cases that chose none of them."
+        )
+    text.append(textwrap.fill(words, 78) + "\n", style="not bold")
+    return text
+
+
 def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
     title = f"Neurons of layer {layer}" + (", the suspect" if layer == found.suspect else "")
     yield Text(title, style="bold")
     positive, negative = (_remedies(found.top(sign, layer=layer)) for sign in (+1, -1))
-    others = [row for row in _best(found.best(layer=layer)) if row not in (*positive, *negative)]
+    shown = {(one.neuron, held.value) for one, held in (*positive, *negative)}
+    others = [row for row in _best(found.best(layer=layer)) if (row[0].neuron, row[1].value) not in shown]
     lists = (
-        ("Positive: activating them raises k, so switch them off", positive),
-        ("Negative: activating them lowers k, so hold them on", negative),
+        ("Positive: activating them lowers k, so hold them on", positive),
+        ("Negative: activating them raises k, so switch them off", negative),
         ("Whatever the sign: held at the value with the lowest mean k", others),
     )
     for words, rows in lists:
@@ -154,7 +186,12 @@ def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
             yield Text(words)
             yield _neuron_table(found, rows)
     if any(rows for _, rows in lists):
-        yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
+        how = (
+            "All cases, as in the paper."
+            if found.rule == "paper"
+            else "One half of the cases ranks, the other reports."
+        )
+        yield Text(f"ACD: k on (mean) less k off (min), as a share of k, with its 95 % interval. {how}\n", style="dim")
     else:
         yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
 
@@ -171,15 +208,20 @@ def _best(neurons: Sequence[NeuronEffect]) -> list[_Row]:
 
 
 def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
-    table = _table("neuron", "ACD", "hold at", "", "accuracy", "mean k", left=("",))
+    bits = found.measure == "q_1"
+    table = _table("neuron", "ACD", "95 %", "hold at", "", "accuracy", "mean Q1" if bits else "mean k", left=("",))
+    before = float(found.figure[1::2].mean()) if bits and len(found.figure) > 1 else found.k_reported
     for one, held in rows:
         accuracy = "not known"
         if held.accuracy is not None and found.accuracy is not None:
             change = unsigned_zero(f"{100 * (held.accuracy - found.accuracy):+.1f}")
             accuracy = f"{held.accuracy:.1%} ({change})"
-        k = f"{found.k_reported:.2f} → {held.k_reported:.2f}"
-        acd = "" if one.acd is None else _signed(one.acd, 3)
-        table.add_row(str(one.neuron), acd, _short(held.value), held.statistic, accuracy, k)
+        k = f"{before:.2f} → {held.reported:.2f}"
+        acd = "" if one.acd is None else _signed(one.acd, 2)
+        within = ""
+        if one.acd_low is not None and one.acd_high is not None:
+            within = f"{one.acd_low:+.2f}…{one.acd_high:+.2f}"
+        table.add_row(str(one.neuron), acd, within, _short(held.value), held.statistic, accuracy, k)
     return table
 
 
@@ -212,12 +254,27 @@ def _subsets(found: Attribution) -> Iterator[RenderableType]:
 
 
 def _origin(origin: Origin) -> Text:
-    text = Text("Data or training? ", style="bold")
-    text.append(f"{_VERDICTS[origin.verdict]}\n", style="not bold")
-    for one in origin.evidence:
-        side = f" → {_SIDES[one.points_to]}" if one.points_to is not None else ""
-        line = textwrap.fill(harmless(one.text) + side, 78, initial_indent="• ", subsequent_indent="  ")
-        text.append(f"{line}\n", style="not bold")
+    text = Text("Data or training?\n", style="bold")
+    text.append(textwrap.fill(harmless(origin.words), 78) + "\n", style="not bold")
+    for one in origin.shares if len(origin.shares) > 1 else ():
+        own = "" if one.own is None else f"; this model agrees with the others by {one.own.value:.0%}"
+        words = (
+            f"{harmless(' and '.join(one.attributes))}: {one.shared.value:.0%} shared ({one.shared.low:.0%} to "
+            f"{one.shared.high:.0%}), {one.effect.value:.3f} of score{own}"
+        )
+        text.append(textwrap.fill(words, 78, initial_indent="• ", subsequent_indent="  ") + "\n", style="not bold")
+    if origin.known:
+        where = "people that no training has seen" if origin.held_out else "rows of the table"
+        words = f"{origin.trainings} trainings, {origin.people:,} {where}."
+        text.append(words + "\n", style="not bold dim")
+    if origin.labels is not None:
+        bits = origin.labels.bits
+        carried = "tell" if origin.labels.present else "tell nothing measurable:"
+        words = (
+            f"Labels: given the rest, the protected attributes {carried} {bits.value:.4f} bits a row "
+            f"({bits.low:.4f} to {bits.high:.4f}) about the label."
+        )
+        text.append(textwrap.fill(words, 78) + "\n", style="not bold")
     text.rstrip()
     return text
 

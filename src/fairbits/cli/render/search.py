@@ -147,7 +147,8 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
         f" · {summary['strategy']} · {summary['seconds']:.1f} s · {summary['evaluations']:,} people asked · "
         f"seed {summary['seed']}\n"
     )
-    text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition\n", style="dim")
+    by = "" if summary.get("objective", "q_inf") == "q_inf" else ", measure Q1"
+    text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition{by}\n", style="dim")
     for line in quality_lines(summary):
         text.append(f"{line}\n", style="dim")
     text.append(_limits(summary) + "\n", style="dim")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.engine import accuracies
-from fairbits.measure import hold
+from fairbits.measure import hold, target_of
 from fairbits.models import Do, Network
 from fairbits.repair.evidence import Half
 from fairbits.repair.judgement import BALANCED_FACTOR, Setting, accuracy_of, front
@@ -36,7 +36,7 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HeldSet:
-    """Neurons held together, with mean k and accuracy as the search saw them.
+    """Neurons held together, with mean k (or Q1, where the run lowers that) and accuracy as the search saw them.
 
     ``accuracy`` is the start's less what the set costs: less than what it is where rare classes pay for it.
     """
@@ -77,7 +77,7 @@ class Bench:
             The set with its figures.
         """
         network = self.network.with_interventions(dos)
-        k = float(self.setting.evaluator(network).evaluate(self.cases).k.mean())
+        k = float(target_of(self.setting.evaluator(network).evaluate(self.cases), self.setting.measure).mean())
         if network.head == "linear":
             return HeldSet(tuple(dos), k, self._accuracy_of(network, self.inputs, self.labels))
         return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
@@ -98,11 +98,13 @@ class Bench:
             Mean k and accuracy, one per intervention.
         """
         network = self.network.with_interventions(held)
-        found = hold(self.setting.evaluator(network), self.cases, dos)
+        bits = self.setting.measure == "q_1"
+        found = hold(self.setting.evaluator(network), self.cases, dos, bits=bits)
+        means = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
         if network.head == "linear":
             changed = (network.with_interventions([d]) for d in dos)
             exact = np.array([self._accuracy_of(one, self.inputs, self.labels) for one in changed])
-            return found.k_mean, exact
+            return means, exact
         recalls = [
             accuracies(
                 network,
@@ -115,7 +117,7 @@ class Bench:
             )
             for here in self._members
         ]
-        return found.k_mean, self._standing(np.array(recalls))
+        return means, self._standing(np.array(recalls))
 
     def _accuracy_of(self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
         return accuracy_of(network, inputs, labels, self.setting.subject.schema)

@@ -97,7 +97,7 @@ def _halo(ax: Frame, place: float, reach: float) -> None:
 
 
 def _suspects(ax: Frame, place: float, layer: ReportLayer, neurons: Sequence[Neuron], k_mean: float) -> dict[str, str]:
-    """Orange raises k when active, blue lowers it, pale does neither; without an ACD a ring is left."""
+    """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
     known = {neuron.neuron: neuron for neuron in neurons}
     most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
     words = {}
@@ -136,7 +136,10 @@ def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -
     start = f"Layer {layer}, neuron {index}"
     if neuron is None:
         return f"{start}: not studied."
-    acd = f"ACD {signed(neuron.acd, 3)}" if neuron.acd is not None else "no ACD within the loss allowed"
+    acd = "no ACD within the loss allowed"
+    if neuron.acd is not None:
+        what = "positive: activating it lowers k" if neuron.acd < 0 else "negative: activating it raises k"
+        acd = f"ACD {signed(neuron.acd, 3)}" + (f" ({what})" if neuron.acd != 0 else "")
     if neuron.k_mean is None:
         return f"{start}: {acd}."
     held = f"held at {neuron.hold:.3g}" if neuron.hold is not None else "held"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import Stake
-from fairbits.report.figures import anatomy, charts, forest, portraits
+from fairbits.report.figures import anatomy, causes, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.foremost import foremost, split_name
@@ -40,9 +40,34 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         shares = data.debugged.shares
         words = joined([f"{shortened(s.attribute, 40)} {s.shapley:.2f} bits ({s.share:.0%})" for s in shares])
         yield "shapley", charts.shapley(shares), "Shapley shares of the protected attributes", words
+    if data.debugged is not None:
+        yield from _causes(data.debugged)
     if data.repaired is not None:
         title = f"{data.repaired.quality.capitalize()} and mean k of all repairs"
         yield "pareto", charts.pareto(data.repaired), title, _pareto_words(data.repaired)
+
+
+def _causes(found: Debugged) -> Iterator[Drawn]:
+    if found.splits:
+        words = joined(
+            [
+                f"{shortened(' and '.join(one.attributes), 60)}: {one.shared:.0%} with the data ({one.low:.0%} to "
+                f"{one.high:.0%})"
+                for one in found.splits
+            ]
+        )
+        yield "origin", causes.origin(found.splits), "What comes with the data and with the single training", words
+    drawn = causes.drawn_neurons(found)
+    words = joined([f"neuron {one.neuron} (ACD {signed(one.acd, 3)})" for one in drawn])
+    yield "curves", causes.curves(found), "Mean k over the value that a neuron is held at", words
+    if found.sets:
+        words = joined([f"{one.size}: {one.explained:.0%}" for one in found.sets])
+        yield (
+            "sizes",
+            causes.sizes(found.sets, found.minimal),
+            "Bits explained by sets of neurons, by their size",
+            words,
+        )
 
 
 def _searched(searched: Searched) -> Iterator[Drawn]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.report.markup import table
+from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 from fairbits.report.words import number, percent, signed
 
@@ -30,6 +30,9 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
         for layer in debugged.layers
     )
     yield from table(["layer", "width", "δ", "ρ", "cases where it is largest"], rows, right=1)
+    if debugged.vote:
+        yield ""
+        yield text(debugged.vote, 400)
     known = sorted((n for n in debugged.neurons if n.acd is not None), key=lambda n: -abs(n.acd_choosing or 0.0))[:10]
     if known:
         yield ""
@@ -37,14 +40,25 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
             [
                 str(n.neuron),
                 signed(n.acd, 3),
+                "–" if n.acd_low is None else f"{signed(n.acd_low, 3)} to {signed(n.acd_high, 3)}",
                 "–" if n.hold is None else f"{n.hold:.4g}",
                 number(n.k_mean, 2),
                 *([percent(n.accuracy)] if decides else []),
             ]
             for n in known
         )
-        heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", *(["accuracy"] if decides else [])]
-        yield from table(heads, rows, right=1)
+        lowered = "mean Q1" if debugged.measure == "q_1" else "mean k"
+        heads = [f"neuron of layer {debugged.suspect}", "ACD", "95 %", "held at", lowered]
+        yield from table([*heads, *(["accuracy"] if decides else [])], rows, right=1)
+        yield ""
+        yield "ACD: k with the neuron on less k with it off, as a share of k. Below 0: positive, activating lowers k."
+    if debugged.sets:
+        yield ""
+        rows = ([str(one.size), percent(one.explained), percent(one.low), percent(one.high)] for one in debugged.sets)
+        yield from table(["neurons held together", "bits explained", "from", "to"], rows, right=0)
+        if debugged.minimal is not None:
+            yield ""
+            yield f"Smallest set that explains most of the bits: {text(debugged.minimal.words, 400)}."
 
 
 def _markdown(data: ReportData) -> Iterator[str]:

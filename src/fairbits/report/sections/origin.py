@@ -1,45 +1,43 @@
-"""Whether the data or the training is where the bits come from."""
+"""How much of what tells twins apart comes with the data, and how much with this single training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairbits.report.markup import text
+from fairbits.report.markup import table, text
 from fairbits.report.section import Section
+from fairbits.report.words import percent
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Debugged, ReportData
-
-
-_VERDICTS = {
-    "data": "More of the evidence points to the data.",
-    "training": "More of the evidence points to the training.",
-    "mixed": "Mixed: the evidence points both ways.",
-    "unknown": "Unknown: no evidence points either way.",
-    "none": "Nothing to explain: the twins of every case looked at are treated alike.",
-}
-
-
-def _origin(debugged: Debugged) -> Iterator[str]:
-    yield "## Data or training"
-    yield ""
-    yield f"Verdict: {text(debugged.verdict)}."
-    yield ""
-    for one in debugged.evidence:
-        yield f"- {text(one.text, 400)}" + (f" (points to the {text(one.points_to)})" if one.points_to else "")
-    for note in debugged.notes:
-        yield f"- {text(note, 400)}"
+    from fairbits.report.record import ReportData
 
 
 def _markdown(data: ReportData) -> Iterator[str]:
-    assert data.debugged is not None  # noqa: S101 - asked by `shown`
-    return _origin(data.debugged)
-
-
-def _values(data: ReportData) -> dict[str, Any]:
-    verdict = data.debugged.verdict if data.debugged else ""
-    return {"verdict": _VERDICTS.get(verdict, verdict)}
+    debugged = data.debugged
+    assert debugged is not None  # noqa: S101 - asked by `shown`
+    yield "## Data or training"
+    yield ""
+    yield text(debugged.origin, 600)
+    yield ""
+    if debugged.splits:
+        rows = (
+            [
+                text(" and ".join(one.attributes)),
+                percent(one.shared),
+                f"{percent(one.low)} to {percent(one.high)}",
+                percent(1 - one.shared),
+                percent(one.own),
+            ]
+            for one in debugged.splits
+        )
+        heads = ["attributes", "comes with the data", "95 %", "with the single training", "this model agrees"]
+        yield from table(heads, rows, right=1)
+        yield ""
+    if debugged.labels:
+        yield f"- {text(debugged.labels, 400)}"
+    for note in debugged.notes:
+        yield f"- {text(note, 400)}"
 
 
 SECTION = Section(
@@ -48,5 +46,4 @@ SECTION = Section(
     '{% include "origin.html" %}',
     _markdown,
     shown=lambda data: data.debugged is not None,
-    values=_values,
 )

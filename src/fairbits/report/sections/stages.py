@@ -16,15 +16,17 @@ from fairbits.report.record import (
     GroupChange,
     Mend,
     Neuron,
-    Pointer,
     Repaired,
     ReportLayer,
     Share,
+    Sized,
+    Split,
     Together,
 )
 from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
+OLDER = "Not known: this run was debugged by an earlier version; debug it again."
 #: Repairs shown; all of them are in repairs.parquet.
 MAX_REPAIRS = 40
 _FIGURES = (
@@ -53,12 +55,12 @@ def debugged_of(folder: Path) -> Debugged | None:
         return None
     found = read_json(folder / DEBUG)
     suspect, attribution = found["suspect_layer"], found["attribution"] or {}
-    origin, trees = found["origin"], found.get("units") == "trees"
+    origin, sets, trees = found["origin"], found.get("sets") or {}, found.get("units") == "trees"
     subsets = [Together(tuple(s["attributes"]), s["q_inf"], s["q_1"]) for s in attribution.get("subsets", [])]
     return Debugged(
         samples=found["samples"],
         samples_worst=found["samples_worst"],
-        k_mean=found.get("k_reported", found["k_mean"]),
+        k_mean=found.get("reported", found.get("k_reported", found["k_mean"])),
         accuracy=found["accuracy"],
         suspect=suspect,
         layers=tuple(_layer(layer, suspect) for layer in found["layers"]),
@@ -67,11 +69,62 @@ def debugged_of(folder: Path) -> Debugged | None:
         shares=_shares(attribution, subsets),
         together=tuple(subset for subset in subsets if len(subset.attributes) > 1),
         q_inf=subsets[-1].q_inf if subsets else None,
-        verdict=origin["verdict"],
-        evidence=tuple(Pointer(one["name"], one["points_to"], one["text"]) for one in origin["evidence"]),
+        origin=str(origin.get("words", OLDER)),
+        splits=tuple(_split(one) for one in origin.get("shares", ())),
+        labels=_labels(origin.get("labels")),
         notes=tuple(found["notes"]),
         document=found,
+        rule=found.get("rule", "spread"),
+        measure=found.get("measure", "q_inf"),
+        vote=_vote(found.get("vote")),
+        sets=tuple(_sized(one) for one in sets.get("curve", ())),
+        minimal=_sized(sets["minimal"]) if sets.get("minimal") else None,
     )
+
+
+def _split(one: dict[str, Any]) -> Split:
+    shared, own = one["shared"], one.get("own")
+    return Split(
+        attributes=tuple(one["attributes"]),
+        shared=shared["value"],
+        low=shared["low"],
+        high=shared["high"],
+        own=None if own is None else own["value"],
+        effect=one["effect"]["value"],
+    )
+
+
+def _labels(found: dict[str, Any] | None) -> str:
+    """What the labels carry, in a sentence."""
+    if not found:
+        return ""
+    bits = found["bits"]
+    carried = "tell" if found.get("present", bits["low"] > 0) else "tell nothing measurable:"
+    return (
+        f"Given the rest, the protected attributes {carried} {bits['value']:.4f} bits a row ({bits['low']:.4f} to "
+        f"{bits['high']:.4f}) about the label."
+    )
+
+
+def _vote(found: dict[str, Any] | None) -> str:
+    """How sure the vote is, in a sentence."""
+    if not found or found.get("share") is None:
+        return ""
+    share = found["share"]
+    words = (
+        f"Layer {found['suspect']} has {share['value']:.0%} of the votes ({share['low']:.0%} to {share['high']:.0%}) "
+        f"and wins in {found['certainty']:.0%} of resamples of the cases"
+    )
+    if found.get("runner_up") is not None:
+        close = "a close runner-up is" if found.get("close") else "the runner-up is"
+        words += f"; {close} layer {found['runner_up']} with {found['runner_up_share']['value']:.0%}"
+    return f"{words}."
+
+
+def _sized(one: dict[str, Any]) -> Sized:
+    held = [f"neuron {do['neuron']} of layer {do['layer']}" for do in one["neurons"]]
+    share = one["explained"]
+    return Sized(one["size"], ", ".join(held), share["value"], share["low"], share["high"], one["accuracy"])
 
 
 def _layer(layer: dict[str, Any], suspect: int | None) -> ReportLayer:
@@ -106,29 +159,39 @@ def _rows_of(path: Path) -> list[dict[str, Any]]:
 
 def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
     best: dict[tuple[int, int], dict[str, Any]] = {}
-    acd: dict[tuple[int, int], tuple[float | None, float | None, str]] = {}
+    acd: dict[tuple[int, int], dict[str, Any]] = {}
+    curves: dict[tuple[int, int], list[tuple[float, float, bool]]] = {}
     for row in rows:
         number = row["layer"], row["neuron"]
-        acd[number] = row["acd"], row.get("acd_choosing", row["acd"]), row.get("label") or ""
+        acd[number] = row
         row.setdefault("k_choosing", row["k_mean"])  # files of earlier versions know one figure only
         row.setdefault("k_reported", row["k_mean"])
-        if row["kept"] and (number not in best or row["k_choosing"] < best[number]["k_choosing"]):
+        row.setdefault("choosing", row["k_choosing"])
+        row.setdefault("reported", row["k_reported"])
+        curves.setdefault(number, []).append((row["value"], row["reported"], row["kept"]))
+        if row["kept"] and (number not in best or row["choosing"] < best[number]["choosing"]):
             best[number] = row
-    return tuple(_neuron(number, acd[number], best.get(number, {})) for number in sorted(acd))
+    return tuple(
+        _neuron(number, acd[number], best.get(number, {}), sorted(set(curves[number]))) for number in sorted(acd)
+    )
 
 
-def _neuron(place: tuple[int, int], known: tuple[float | None, float | None, str], best: dict[str, Any]) -> Neuron:
-    acd, choosing, label = known
+def _neuron(
+    place: tuple[int, int], row: dict[str, Any], best: dict[str, Any], curve: list[tuple[float, float, bool]]
+) -> Neuron:
     return Neuron(
         layer=place[0],
         neuron=place[1],
-        acd=acd,
+        acd=row["acd"],
         hold=best.get("value"),
         statistic=best.get("statistic"),
         accuracy=best.get("accuracy"),
-        k_mean=best.get("k_reported"),
-        acd_choosing=choosing,
-        label=label,
+        k_mean=best.get("reported"),
+        acd_choosing=row.get("acd_choosing", row["acd"]),
+        label=row.get("label") or "",
+        acd_low=row.get("acd_low"),
+        acd_high=row.get("acd_high"),
+        curve=tuple(curve),
     )
 
 

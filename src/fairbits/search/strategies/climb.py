@@ -30,6 +30,7 @@ import numpy.typing as npt
 from fairbits.domain import DEFAULT_THRESHOLD, Codes
 from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
 from fairbits.errors import OptionError
+from fairbits.measure import Measure, effective_classes
 from fairbits.search.crossings import across
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
@@ -140,8 +141,13 @@ class Climb(Strategy):
                 look_around(oracle, members, numbers, looked)
 
 
-def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.NDArray[np.float64]:
+def height(
+    figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD, measure: Measure = "q_inf"
+) -> npt.NDArray[np.float64]:
     """What the search climbs: k, and between two values of k the span and the bits.
+
+    Under the measure ``q_1`` it is 2 to the power of Q1 in place of k, which every class of equal size raises by 1;
+    of the span, which breaks ties, a hundredth is enough there.
 
     Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
     people in the middle of such a region have neighbours who are in it too.
@@ -161,6 +167,8 @@ def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.
     share = figures.q_1 / max(np.log2(figures.m), 1.0)
     span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
     bonus = FLIP + ROOM * np.minimum(figures.high - threshold, threshold - figures.low)
+    if measure == "q_1":
+        return effective_classes(figures, measure) + 0.01 * span + bonus * figures.flips
     return figures.k + 0.999 * (0.5 * span + 0.5 * share) + bonus * figures.flips
 
 
@@ -212,7 +220,7 @@ class Members:
         npt.NDArray[np.float64]
             Heights, (n,).
         """
-        return height(figures, threshold=self._oracle.evaluator.threshold)
+        return height(figures, threshold=self._oracle.evaluator.threshold, measure=self._problem.measure)
 
     def propose(self, rng: np.random.Generator) -> Codes:
         """One changed copy of every member.

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
-from fairbits.measure import assign, grid_bins
+from fairbits.measure import Measure, assign, effective_classes, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategy import Strategy, metropolis, population
@@ -85,7 +85,7 @@ class Dice(Strategy):
         for move in range(self.global_moves):
             if move:
                 figures = oracle.ask(people, seeds=numbers, origin="global")
-            worth = self._worth(figures)
+            worth = self._worth(figures, problem.measure)
             better = grew(worth, best)
             best = np.where(better[:, None], worth, best)
             direction = self._direction(oracle, people, rng)
@@ -147,19 +147,25 @@ class Dice(Strategy):
         """What is best before anybody was judged: one class, no distance; or decisions that are all the same."""
         return np.tile([0.0 if self.feedback == "binary" else 1.0, 0.0], (seeds, 1))
 
-    def _worth(self, figures: Evaluation) -> Codes:
-        """What a person is judged by in the global phase, (n, 2): k and the distance between the outer classes (none
-        where there is but one); or only whether decisions differ.
+    def _worth(self, figures: Evaluation, measure: Measure = "q_inf") -> Codes:
+        """What a person is judged by in the global phase, (n, 2): k (or 2 to the power of Q1, where that is the
+        measure) and the distance between the outer classes (none where there is but one); or only whether decisions
+        differ.
         """
         if self.feedback == "binary":
             return np.column_stack([figures.flips.astype(np.float64), np.zeros(len(figures.k))])
         distance = np.where(figures.k > 1, figures.span, 0.0)
-        return np.column_stack([figures.k.astype(np.float64), distance.astype(np.float64)])
+        return np.column_stack([effective_classes(figures, measure), distance.astype(np.float64)])
 
     def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
-        """Δ, what a local phase widens: the index of the highest-scoring class less that of the lowest."""
+        """Δ, what a local phase widens: the index of the highest-scoring class less that of the lowest.
+
+        Under the measure ``q_1`` it is 2 to the power of Q1, less 1: the same where all classes are of one size.
+        """
         if self.feedback == "binary":
             return figures.flips.astype(np.float64)
+        if oracle.problem.measure == "q_1":
+            return effective_classes(figures, "q_1") - 1.0
         if oracle.evaluator.partition == "constrained":  # classes are counted from the lowest score on
             return figures.k.astype(np.float64) - 1.0
         ends = grid_bins(np.column_stack([figures.low, figures.high]), oracle.evaluator.epsilon)

@@ -1,0 +1,108 @@
+"""Data or training: does the interval hold, what do trainings cost, and what do both rules find on the networks?
+
+``coverage`` plants an effect of known size in scores of closed form, with errors of the trainings that are their own
+for every person (``own``), alike for everybody (``common``) or in between (``smooth``), and counts how often the
+interval of the shared part holds the truth. ``cost`` trains models of a built-in subject again and gives the CPU
+seconds of one. ``rules`` names the suspect layer and the top neurons under both rules.
+
+    python benchmarks/origin.py coverage [--repetitions 200]
+    python benchmarks/origin.py cost [--subject census] [--trainings 4]
+    python benchmarks/origin.py rules [--subjects census,german] [--evaluations 30000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from fairbits.data import load_subject
+from fairbits.debug import debug_run, shared_part, train_here
+from fairbits.debug.refits import people_of
+from fairbits.measure import evaluator_of
+from fairbits.paper import roster
+from fairbits.search import Budget, Settings, search_subject
+
+PEOPLE, TWINS = 150, 6
+
+
+def planted(rng: np.random.Generator, kind: str, effect: float, trainings: int) -> np.ndarray:
+    """(trainings, people, twins): twin z gets effect · z, and every training adds an error with a variance of 1."""
+    z = np.arange(TWINS) - (TWINS - 1) / 2
+    z /= np.sqrt((z**2).mean())
+    shape = {"own": (trainings, PEOPLE, 1), "common": (trainings, 1, 1)}.get(kind)
+    if shape is not None:
+        error = rng.normal(size=shape) * z
+    else:
+        x = rng.normal(size=PEOPLE)
+        basis = np.stack([np.ones(PEOPLE), x, np.sqrt(2) * np.sin(2 * x), np.sqrt(2) * np.cos(3 * x)], axis=1)
+        basis /= np.sqrt((basis**2).mean(axis=0))
+        error = np.einsum("nk,rk->rn", basis, rng.normal(size=(trainings, 4)))[:, :, None] / 2 * z
+    return rng.normal(size=(1, PEOPLE, 1)) + effect * z + error
+
+
+def coverage(repetitions: int) -> None:
+    rng = np.random.default_rng(0)
+    print("| errors | trainings | effect | true share | covered | mean width |\n| --- | --: | --: | --: | --: | --: |")
+    for kind in ("own", "smooth", "common"):
+        for trainings in (4, 8):
+            for effect in (0.0, 0.5, 1.0, 2.0):
+                truth, hits, width = effect**2 / (effect**2 + 1), 0, 0.0
+                for _ in range(repetitions):
+                    found = shared_part(planted(rng, kind, effect, trainings), rng=rng, resamples=200).shared
+                    hits += found.low <= truth <= found.high
+                    width += found.high - found.low
+                covered, mean = hits / repetitions, width / repetitions
+                print(f"| {kind} | {trainings} | {effect:g} | {truth:.2f} | {covered:.1%} | {mean:.2f} |", flush=True)
+
+
+def cost(name: str, trainings: int) -> None:
+    subject = load_subject(name)
+    people, _ = people_of(subject, evaluator_of(subject).m, np.random.default_rng(0))
+    begin = time.process_time()
+    found = train_here(subject, people, list(range(1, trainings + 1)))
+    each = ", ".join(f"{one.seconds:.1f}" for one in found)
+    print(f"{name}: {trainings} trainings, {time.process_time() - begin:.1f} s of CPU in all (each: {each})")
+
+
+def rules(names: list[str], evaluations: int) -> None:
+    print("| subject | rule | layer | votes | certain | runner-up | influence | positive | negative |")
+    print("| --- | --- | --: | --: | --: | --: | --: | --- | --- |")
+    for name in names:
+        subject = load_subject(name)
+        with tempfile.TemporaryDirectory() as place:
+            settings = Settings(Budget(evaluations=evaluations), "dice", {"seeds": 100})
+            run = search_subject(subject, settings, Path(place) / "run")
+            for rule in ("paper", "spread"):
+                found = debug_run(run, subject=subject, samples=400, rule=rule, sets=False, trainings=0)
+                vote = found.vote
+                assert vote is not None  # noqa: S101 - all of them have hidden layers
+                assert vote.share is not None and vote.influence is not None  # noqa: PT018, S101
+                top = [", ".join(str(one.neuron) for one in found.top(sign)) or "none" for sign in (1, -1)]
+                second = "–" if vote.runner_up is None else str(vote.runner_up)
+                cells = [name, rule, str(vote.suspect), f"{vote.share.value:.0%}", f"{vote.certainty:.0%}", second]
+                print("| " + " | ".join([*cells, f"{vote.influence.value:.2f}", *top]) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("coverage", "cost", "rules"))
+    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--subject", default="census")
+    parser.add_argument("--trainings", type=int, default=4)
+    parser.add_argument("--subjects", default=None)
+    parser.add_argument("--evaluations", type=int, default=30_000)
+    given = parser.parse_args()
+    if given.what == "coverage":
+        coverage(given.repetitions)
+    elif given.what == "cost":
+        cost(given.subject, given.trainings)
+    else:
+        rules(given.subjects.split(",") if given.subjects else roster(None).names, given.evaluations)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Data or training: shares of planted truths, what covers them, real refits, and what cannot be refitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbits import Audit, Network, Table
+from fairbits.debug import debug_run, origin_shares, shared_part, train_here
+from fairbits.debug.refits import trainer_of
+from fairbits.errors import CapabilityError, OptionError, TableError
+from fairbits.scale import ExecutorOptions, train_out_by
+from fairbits.subject import make_subject
+from tests.conftest import random_network
+from tests.debug.conftest import SCHEMA, Maker, table_of
+
+
+def planted(rng: np.random.Generator, effect: float, *, common: bool, trainings: int, people: int = 120) -> np.ndarray:
+    """Scores in which z has a known effect, and every training an error of size 1: its own, or alike for everybody."""
+    z = np.array([-1.0, 1.0])
+    size = (trainings, 1, 1) if common else (trainings, people, 1)
+    return rng.normal(size=(1, people, 1)) + (effect + rng.normal(size=size)) * z * np.ones((1, people, 1))
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("common", "trainings"), [(False, 4), (True, 8)])
+def test_the_interval_covers_the_truth(effect: float, common: bool, trainings: int) -> None:
+    rng = np.random.default_rng(7)
+    truth = effect**2 / (effect**2 + 1)
+    hits = 0
+    for _ in range(60):
+        found = shared_part(planted(rng, effect, common=common, trainings=trainings), rng=rng, resamples=150).shared
+        hits += found.low <= truth <= found.high
+    assert hits >= 54
+
+
+def test_shares_by_hand(rng: np.random.Generator) -> None:
+    scores = rng.normal(size=(3, 10, 4))
+    own = rng.normal(size=(10, 4))
+    found = shared_part(scores, own=own, rng=rng)
+    apart = scores - scores.mean(axis=2, keepdims=True)
+    mine = own - own.mean(axis=1, keepdims=True)
+    v = (apart**2).mean()
+    c = np.mean([(apart[r] * apart[q]).mean() for r in range(3) for q in range(3) if r != q])
+    assert found.effect.value == pytest.approx(np.sqrt(v))
+    assert found.shared.value == pytest.approx(max(c / v, 0.0))
+    assert found.single.value == pytest.approx(1 - found.shared.value)
+    assert found.own is not None
+    assert found.own.value == pytest.approx(max((mine * apart.mean(axis=0)).mean() / (mine**2).mean(), 0.0))
+    same = shared_part(np.stack([scores[0]] * 3), own=scores[0], rng=rng)
+    assert (same.shared.value, same.shared.low) == pytest.approx((1.0, 1.0))
+    valid = np.ones((10, 4), dtype=bool)
+    valid[:, 3] = False
+    three = shared_part(scores[:, :, :3], rng=np.random.default_rng(0))
+    masked = shared_part(scores, valid=valid, rng=np.random.default_rng(0))
+    assert masked.shared.value == pytest.approx(three.shared.value)
+    with pytest.raises(OptionError, match="two trainings or more"):
+        shared_part(scores[:1], rng=rng)
+
+
+def test_one_attribute_is_shared_and_the_other_an_accident(rng: np.random.Generator, people_schema) -> None:
+    sizes = [len(people_schema.attributes[i].twin_values()) for i in people_schema.protected_columns]
+    assert len(sizes) > 1
+    people, trainings = 80, 6
+    first = np.arange(sizes[0]).reshape(-1, *[1] * (len(sizes) - 1)) * np.ones(sizes)
+    noise = rng.normal(size=(trainings, people, *[1] * (len(sizes) - 1), sizes[-1])) * np.ones(sizes)
+    scores = (first + noise).reshape(trainings, people, -1)
+    found = origin_shares(people_schema, scores, scores[0], valid=None, rng=rng)
+    by_name = {one.attributes: one for one in found}
+    assert by_name[(people_schema.protected[0],)].shared.low > 0.99
+    assert by_name[(people_schema.protected[-1],)].shared.value < 0.1
+    assert found[0].attributes == tuple(people_schema.protected)
+
+
+def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 100)
+    run = make_run(carrier, rows=300, labels="own")
+    found = debug_run(run, samples=40, trainings=3, threads=1, sets=False)
+    origin = found.origin
+    assert origin.trainings == 3
+    assert origin.shares[0].shared.value > 0.5  # the labels are the network's own: any training learns the sex
+    assert "comes with the data" in origin.words
+    again = debug_run(
+        run, samples=40, trainings=3, threads=1, sets=False, train_out=train_out_by(ExecutorOptions(workers=1))
+    )
+    assert again.origin.shares == origin.shares
+    none = debug_run(run, samples=40, trainings=0, threads=1, sets=False)
+    assert not none.origin.known
+    late = debug_run(run, samples=40, patience=0.0, threads=1, sets=False)
+    assert "trainings take about" in late.origin.words
+    with pytest.raises(OptionError, match="trainings is 1; give 2 or more"):
+        debug_run(run, trainings=1)
+
+
+def frame(rng: np.random.Generator, rows: int = 400) -> pd.DataFrame:
+    sex = rng.choice(["f", "m"], rows)
+    skill = rng.integers(0, 10, rows)
+    chance = 1 / (1 + np.exp(-(skill - 4.5 + 2.0 * (sex == "m"))))
+    return pd.DataFrame({"sex": sex, "skill": skill, "hired": np.where(rng.random(rows) < chance, "yes", "no")})
+
+
+def audit_of(data: pd.DataFrame, model: object) -> Audit:
+    return Audit.from_table(model, data, target="hired", protected=["sex"], favourable="yes")
+
+
+@pytest.mark.parametrize("kind", ["forest", "linear", "network", "lightgbm"])
+def test_estimators_are_cloned_and_fitted_again(rng: np.random.Generator, kind: str) -> None:
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    data = frame(rng)
+    made = {
+        "forest": RandomForestClassifier(20, max_depth=4, random_state=0),
+        "linear": LogisticRegression(),
+        "network": MLPClassifier((6,), max_iter=40, random_state=0),
+    }
+    if kind == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        made["lightgbm"] = lightgbm.LGBMClassifier(n_estimators=10, subsample=0.5, subsample_freq=1, verbose=-1)
+    encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    model = make_pipeline(encoder, made[kind])
+    with pytest.warns(match=".*") if kind == "network" else _quiet():
+        model.fit(data[["sex", "skill"]], data["hired"])
+    audit = audit_of(data, model)
+    subject = audit.subject
+    found = train_here(subject, subject.table.codes[:50], [1, 2])
+    assert found[0].scores.shape == (50, 2)
+    again = train_here(subject, subject.table.codes[:50], [1])[0]
+    assert np.array_equal(again.scores, found[0].scores)
+    assert np.array_equal(found[0].scores, found[1].scores) == (kind == "linear")
+    gap = found[0].scores[:, 1] - found[0].scores[:, 0]
+    assert abs(gap.mean()) > (0.01 if kind == "network" else 0.05)  # it learned what the labels hold about the sex
+
+
+def _quiet():
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_what_cannot_be_trained_again_says_so(rng: np.random.Generator, make_run: Maker, carrier: Network) -> None:
+    few = make_subject("few", carrier, SCHEMA, table_of(rng, carrier, rows=60, labels="own"))
+    with pytest.raises(TableError, match="60 rows to train on"):
+        trainer_of(few)
+    table = table_of(rng, carrier, rows=400, labels="own")
+    rare = make_subject("rare", carrier, SCHEMA, Table(table.codes, (np.arange(400) < 3).astype(np.float64)))
+    with pytest.raises(TableError, match="only 3 rows are labelled 'yes'"):
+        trainer_of(rare)
+
+    class Scores:
+        inputs = 3
+
+        def scores(self, inputs):
+            return carrier.scores(inputs)
+
+    box = make_subject("box", Scores(), SCHEMA, table)
+    with pytest.raises(CapabilityError, match="cannot be trained again here"):
+        trainer_of(box)
+    odd = Network.build(carrier.weights, carrier.biases, activation="gelu", head="sigmoid")
+    with pytest.raises(CapabilityError, match="activation gelu are not trained here"):
+        trainer_of(make_subject("odd", odd, SCHEMA, table))
+    run = make_run(random_network(rng, [3, 4, 2]), rows=60, evaluations=40)
+    found = debug_run(run, samples=30, threads=1, sets=False)
+    assert not found.origin.known
+    assert "60 rows" in found.origin.words
+    assert found.origin.words.count(".") == 1
