@@ -15,8 +15,7 @@ import numpy as np
 
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.domain import Attribute, Encoding, Schema, Twins
-from fairbits.engine import BoxNetwork, box_network
-from fairbits.engine.kernels.box_bounds import STEADY
+from fairbits.engine import STEADY, BoxNetwork, box_network
 from fairbits.models import Network
 
 PLACE = Path(__file__).resolve().parents[1].parent / "shared" / "reference" / "fairify"

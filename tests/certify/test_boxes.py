@@ -11,8 +11,7 @@ from scipy import special
 from fairbits.certify.boxes import Question, prove
 from fairbits.certify.classes import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
-from fairbits.engine import box_network
-from fairbits.engine.kernels.box_bounds import FLIPPING, STEADY
+from fairbits.engine import FLIPPING, STEADY, box_network
 from fairbits.errors import CapabilityError
 from fairbits.measure.partition import constrained
 from fairbits.models import Network
