@@ -401,14 +401,26 @@ class _Ladder:
 
             begin = time.perf_counter()
             seconds = self.left / (len(questions) - place)
-            found = prove(boxes, question, seconds=seconds, threads=self.options.threads, stop=self.stop, watch=told)
+            found = prove(
+                *(boxes, question),
+                seconds=seconds,
+                threads=self.options.threads,
+                stop=self.stop,
+                watch=told,
+                seed=self.options.seed,
+            )
+            drawn = (
+                f" Of {found.drawn:,} people drawn from those left open, {found.drawn_flips:,} flip."
+                if found.drawn and found.open
+                else ""
+            )
             self._add(
                 "proved",
                 "flips" if question.k is None else "k",
                 self.domain,
                 (found.certified, found.falsified, found.open),
                 time.perf_counter() - begin,
-                reason,
+                reason + drawn,
                 k=question.k,
                 complete=found.finished,
             )

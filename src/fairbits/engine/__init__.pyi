@@ -25,6 +25,7 @@ from .kernels.box_counts import BINS as BINS
 from .kernels.box_people import FLIPPING as FLIPPING
 from .kernels.box_people import OPEN as OPEN
 from .kernels.box_people import STEADY as STEADY
+from .kernels.box_people import flipping_people as flipping_people
 from .kernels.class_vectors import vectors as vectors
 from .kernels.masked_twins import masked as masked
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN

@@ -91,3 +91,26 @@ def ask_everybody(
                 person[numeric + a] = next_value(mask[a], -1)
     steady[box], flipping[box] = calm / people, moved / people
     status[box] = STEADY if calm == people else FLIPPING if moved == people else OPEN
+
+
+@compiled
+def flipping_people(layers: Any, cut: float, people: Any, flips: Any) -> None:
+    """Who certainly flips: one twin above the cut, another below, both by more than the slack.
+
+    Parameters
+    ----------
+    layers : the network.
+    cut : a decision is favourable where the margin is at least this.
+    people : (n, attributes) steps of the numeric attributes, then members of the sets.
+    flips : (n,) booleans, filled.
+    """
+    widest = 1
+    for width in layers.widths:
+        widest = max(widest, width)
+    rows = np.empty((2, widest))
+    for i in range(people.shape[0]):
+        small, large = np.inf, -np.inf
+        for z in range(layers.twins.shape[0]):
+            margin = _margin(layers, people[i], z, rows) - cut
+            small, large = min(small, margin), max(large, margin)
+        flips[i] = small < -layers.slack and large > layers.slack
