@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +48,15 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
             old.unlink(missing_ok=True)
 
 
-def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write the model into the folder. Scores of ``people`` are what files are compared by."""
+def export(model: Model, subject: Subject, folder: Path, people: Codes, *, source: Any = None) -> Export:
+    """Write the model into the folder. Scores of ``people`` are what files are compared by.
+
+    ``source`` is what is written in its place: an estimator that was fitted again.
+    """
+    if source is not None:
+        from fairbits.repair.pupil_files import export_pupil
+
+        return export_pupil(source, model, subject, folder, people)
     if isinstance(model, Guard):
         from fairbits.repair.guard_files import export_guard
 

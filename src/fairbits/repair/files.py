@@ -92,7 +92,8 @@ def document(result: RepairResult) -> dict[str, Any]:
 
 
 def _plain(repair: Repair) -> dict[str, Any]:
-    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in ("network", "plan", "held_out")}
+    left_out = ("network", "plan", "held_out", "source")
+    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in left_out}
     kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
     return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from fairbits.domain import quality
 from fairbits.models import Do, Model
@@ -80,6 +80,7 @@ class Repair:
     dominated: bool = False
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
+    source: Any = field(default=None, repr=False, compare=False)  # what is written, where it is not the model itself
 
 
 @dataclass(frozen=True, slots=True)

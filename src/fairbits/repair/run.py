@@ -122,7 +122,10 @@ def repair_run(
         groups = [_groups(one, halves.held_out, about) for one in (model, chosen.network)]
         watch("writing and checking the repaired model")
         people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
-        written = export(chosen.network, about, opened.folder, people)
+        written = export(chosen.network, about, opened.folder, people, source=chosen.source)
+        if not written.files:
+            reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
+            chosen = None
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -140,7 +143,11 @@ def repair_run(
         attack_after=attacked[1],
         files=written.files,
         subject_file=written.subject_file,
-        warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
+        warnings=(
+            *planner.notes,
+            *written.warnings,
+            *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
+        ),
         reason=reason,
         identity=about.identity.id,
     )
@@ -193,7 +200,7 @@ def _judged(
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
-        bound, proof = proved(p.network, setting)
+        bound, proof = (1, p.proof) if p.proof else proved(p.network, setting)
         repairs.append(
             Repair(
                 name=p.name,
@@ -210,6 +217,7 @@ def _judged(
                 proof=proof,
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+                source=p.source,
             )
         )
     points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from fairbits.domain import Table
+from fairbits.errors import FairbitsError
 from fairbits.models import Do, Model, Network
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
@@ -40,6 +42,8 @@ class Proposal:
     shrink: float = 0.0
     retrained: bool = False
     yardstick: bool = False
+    proof: str = ""  # why all twins of everybody score alike, where that is known from how it was made
+    source: Any = field(default=None, repr=False)  # what is written to a file, where that is not the model itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +57,7 @@ class Planner:
     seed: np.random.SeedSequence
     watch: Watch
     guarantee: int | None = None
+    notes: list[str] = field(default_factory=list)  # what could not be tried, and why
 
     def proposals(self, *, suspect: int | None = None, retrain: bool = True) -> Iterator[Proposal]:
         """Everything that is worth judging; ``suspect`` is the layer that debugging pointed at."""
@@ -97,9 +102,12 @@ class Planner:
                 yield Proposal(f"guard-{most}", words, one)
         self.watch("distilling the average")
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, 99)))
-        pupil = pupil_of(guard, training.rows, rng)
-        if pupil is not None:
-            yield Proposal("distilled", pupil.words, pupil.model)
+        try:
+            pupil = pupil_of(guard, training.rows, rng)
+        except FairbitsError as error:
+            self.notes.append(f"nothing was distilled: {error}")
+            return
+        yield Proposal("distilled", pupil.words, pupil.model, proof=pupil.proof, source=pupil.source)
 
     def _singles(self, bench: Bench, floor: float, suspect: int | None) -> Iterator[Proposal]:
         for name, held in singles(bench, floor).items():
