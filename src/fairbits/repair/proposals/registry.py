@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Table
-from fairbits.errors import FairbitsError
+from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models import Do, Model, Network
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
+from fairbits.repair.proposals.anew import trained_anew
 from fairbits.repair.proposals.blind import blinded, shrunk
 from fairbits.repair.proposals.distil import pupil_of
 from fairbits.repair.proposals.guard import Guard
@@ -81,6 +82,8 @@ class Planner:
         yield from self._shrunk(network, held)
         yield self._blind(network)
         if retrain:
+            self.watch("training anew without protected inputs")
+            yield from self._anew(network)
             yield from self._trained(network)
 
     def _guarded(self) -> Iterator[Proposal]:
@@ -160,6 +163,16 @@ class Planner:
         network = lessons.blind(blind, generators.pop())
         words = "blind; then trained further, protected inputs staying without weight"
         yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
+
+    def _anew(self, network: Network) -> Iterator[Proposal]:
+        """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
+        subject, training = self.setting.subject, self.halves.training
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, 98)))
+        try:
+            made = trained_anew(network, subject.schema, subject.encoding, training.rows, training.labels, rng)
+        except CapabilityError:
+            return  # large tables and regressions: the repairs above are what there is
+        yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)
 
     def _at(self, original: Network, share: float) -> Network:
         subject = self.setting.subject
