@@ -17,7 +17,9 @@ from fairbits.store import write_json, write_whole
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
-_PROVED = ("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper")
+_PROVED = (
+    *("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+)
 _FIGURES = tuple(field.name for field in fields(Figures))
 #: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
 COLUMNS = pa.schema(

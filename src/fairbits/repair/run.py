@@ -20,6 +20,7 @@ from fairbits.repair.export import Export, export, remove_old
 from fairbits.repair.files import write
 from fairbits.repair.groups import group_figures
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.margins import TWO_SIDED
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.registry import Planner, Proposal, Watch
@@ -197,6 +198,7 @@ def _judged(
     for p in proposals:
         plan, held_out = judge(p.network, halves.plan, setting), judge(p.network, halves.held_out, setting)
         lost, lost_balanced = losses(before[0], plan)
+        unseen, _ = losses(before[1], held_out, confidence=TWO_SIDED)
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
@@ -217,6 +219,8 @@ def _judged(
                 proof=proof,
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+                held_out_loss_low=unseen.lower,
+                held_out_loss_high=unseen.upper,
                 source=p.source,
             )
         )
@@ -248,7 +252,13 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     )
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
-        found.append(f"on held-out rows the chosen repair loses {lost:.1%} {by}, more than the {budget:.1%} allowed.")
+        low, high = chosen.held_out_loss_low, chosen.held_out_loss_high
+        beyond = low is not None and low > budget + _SLACK
+        ends = "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"
+        found.append(
+            f"on held-out rows the chosen repair loses {lost:.1%} {by}{ends}, more than the {budget:.1%} allowed"
+            f"{'' if beyond else ', though not beyond chance'}."
+        )
     if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
         found.append(
             f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within a loss "
