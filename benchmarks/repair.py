@@ -172,7 +172,8 @@ def main() -> None:
             print(f"{name}: {error}", flush=True)
             continue
         print(
-            f"{name}: {rows[-1]['chosen']} {_cell(rows[-1]['best'])}, k <= {rows[-1]['k_max_proved']}, {rows[-1]['seconds']:.0f} s",
+            f"{name}: {rows[-1]['chosen']} {_cell(rows[-1]['best'])}, proved k: {rows[-1]['k_max_proved']}, "
+            f"{rows[-1]['seconds']:.0f} s",
             flush=True,
         )
         if options.json is not None:

@@ -146,7 +146,7 @@ class Evaluator:
         if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
             return True
         if self._at_once is not None:
-            return self._at_once.tau == 0
+            return self._at_once.tau == 0 and not getattr(self._at_once, "varies", False)
         if isinstance(self.model, HasTrees):
             asked = self.model.ensemble.feature
             protected = np.concatenate([self.encoding.parts[i].columns for i in columns])

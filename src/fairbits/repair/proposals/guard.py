@@ -25,7 +25,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, fresh_scores, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -42,6 +42,8 @@ from fairbits.subject import Subject, make_subject
 _ROWS = 65_536
 #: People whose twins' scores are kept at once.
 _SCORES = 2_000_000
+#: People who are asked about twice to see whether a model varies.
+_ASKED_TWICE = 8
 
 
 class Guard:
@@ -164,8 +166,12 @@ class Guard:
         vector = self._evaluator.by_vector
         self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)
         #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
-        self.k_max = proved_classes(self.tau, self.epsilon, partition, vector=vector)
         known = (rows or subject.table).training()
+        #: Whether the model gives the same person another score when asked again: then nothing can be proved.
+        self.varies = not self._evaluator.native and _varies(
+            self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
+        )
+        self.k_max = 0 if self.varies else proved_classes(self.tau, self.epsilon, partition, vector=vector)
         self.weights = twin_weights(self._evaluator, known.codes)
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
         self.twin_rules = TwinRules.of(schema, self.encoding, self._evaluator.twins)
@@ -216,7 +222,12 @@ class Guard:
 
     @property
     def proof(self) -> str:
-        """Why the bound holds, in a sentence."""
+        """Why the bound holds, in a sentence; for a model that varies, that nothing is proved."""
+        if self.varies:
+            return (
+                "Nothing is proved: the model gives the same person another score when it is asked again. Averages "
+                "over twins still vary less than single answers; ask it several times (repeats) to have steadier ones."
+            )
         if self.tau == 0:
             return (
                 "Proved for everybody: all twins of a person get one score, the average over their twins, so k = 1 "
@@ -237,7 +248,7 @@ class Guard:
         if tau is None:
             tau = half_width(check_guarantee(guarantee or 1), self.epsilon, self.partition, vector=vector)
         other.tau = float(tau)
-        other.k_max = proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
+        other.k_max = 0 if self.varies else proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
@@ -383,6 +394,11 @@ class Guard:
         if self._whole:
             return self.schema.rule.most_likely(self.class_scores(inputs))
         return self.schema.rule.decide(self.scores(inputs))
+
+
+def _varies(model: Any, inputs: Inputs) -> bool:
+    """Whether a model answers the same question differently."""
+    return len(inputs) > 0 and not np.array_equal(fresh_scores(model, inputs), fresh_scores(model, inputs))
 
 
 def check_guarantee(guarantee: int) -> int:
