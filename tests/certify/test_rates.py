@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairbits.certify import CertifyOptions, certify_subject
-from fairbits.certify.rates import Population, group_rates, twin_groups
-from fairbits.domain import Encoding, Table, Twins
+from fairbits.certify.rates import Population, _name, group_rates, twin_groups
+from fairbits.domain import Attribute, Encoding, Table, Twins
 from fairbits.engine import box_network
 from fairbits.subject import make_subject
 from tests.certify.test_boxes import _everybody, _network, _schema
@@ -48,6 +48,14 @@ def test_rates_by_brute_force(seed, coded):
             widths.append(max(one.high - one.low for one in found.groups))
         assert widths[0] >= widths[1] >= widths[2]
         assert widths[2] < 0.02
+
+
+def test_groups_are_named_as_people_read_them():
+    age = Attribute(name="age", kind="integer", low=1, high=3, labels=("10–19", "20–29", "30–39"), protected=True)
+    pay = Attribute(name="pay", kind="integer", low=0, high=90, protected=True, ranges=(("low", 20.0), ("high", 70.0)))
+    assert [_name(age, code) for code in (1.0, 3.0)] == ["10–19", "30–39"]
+    assert [_name(pay, code) for code in (20.0, 70.0)] == ["low", "high"]
+    assert _name(Attribute(name="n", kind="integer", low=0, high=9), 4.0) == "4"
 
 
 def test_the_ladder_states_rates_and_says_where_it_cannot():

@@ -74,6 +74,8 @@ class RateStatement:
 
     def sentence(self) -> str:
         """What it says, in one sentence."""
+        if all(g.low <= 0.0 and g.high >= 1.0 for g in self.groups):
+            return f"Rates by {self.attribute}: nothing is certain in this time; give a larger --budget."
         rates = ", ".join(f"{g.group} {100 * g.low:.1f} to {100 * g.high:.1f} %" for g in self.groups)
         return (
             f"Rates by {self.attribute}: {rates}; the smallest is {self.ratio_low:.3f} to {self.ratio_high:.3f} of the "
@@ -323,4 +325,5 @@ def twin_groups(twins: Twins, column: int) -> Doubles:
 
 
 def _name(attribute: Attribute, code: float) -> str:
-    return attribute.labels[int(code)] if attribute.labels else f"{code:g}"
+    named = {float(at): name for name, at in attribute.ranges}
+    return named[code] if code in named else str(attribute.read(code))
