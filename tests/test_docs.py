@@ -13,7 +13,7 @@ import pytest
 import fairbits
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "report.md"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "report.md", ROOT / "docs" / "extend.md"]
 SNIPPETS = [
     (document.name, number, code)
     for document in DOCUMENTS

@@ -14,37 +14,38 @@ from typing import TYPE_CHECKING, Any
 from fairbits._version import __version__
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audit
-    from fairbits.audit.run import open_run
+    from fairbits.audit import Audit, open_run
     from fairbits.data import load_subject
-    from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table, Twins
+    from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
-    from fairbits.repair.proposals.guard import Guard
+    from fairbits.repair import Guard
     from fairbits.report import plots as plot
     from fairbits.search import Budget
-    from fairbits.subject import Subject
-    from fairbits.subject.infer import infer_schema
+    from fairbits.subject import Subject, infer_schema
 
 _HOMES = {
     "Attribute": "domain",
     "Audit": "audit",
     "Budget": "search",
+    "Category": "domain",
     "Decoder": "domain",
     "Encoding": "domain",
     "FairbitsError": "errors",
-    "Guard": "repair.proposals.guard",
+    "Guard": "repair",
+    "Integer": "domain",
     "Network": "models",
+    "Real": "domain",
     "Schema": "domain",
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
-    "infer_schema": "domain.infer",
+    "infer_schema": "subject",
     "load_model": "models",
     "load_subject": "data",
     "load_with_encoding": "models",
-    "open_run": "audit.run",
+    "open_run": "audit",
     "qid": "measure",
     "save_as_original": "models",
 }
@@ -53,11 +54,14 @@ __all__ = [
     "Attribute",
     "Audit",
     "Budget",
+    "Category",
     "Decoder",
     "Encoding",
     "FairbitsError",
     "Guard",
+    "Integer",
     "Network",
+    "Real",
     "Schema",
     "Subject",
     "Table",

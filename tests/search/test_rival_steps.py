@@ -13,7 +13,7 @@ from fairbits.search.strategies.aequitas import Aequitas, Learner
 from fairbits.search.strategies.eidig import Momentum, walk_from_start
 from fairbits.search.strategies.expga import ExpGA, crossed, roulette
 from fairbits.search.strategies.grft import Grft, fitness
-from fairbits.search.strategies.maft import Maft
+from fairbits.search.strategies.maft import Maft, guessed_slopes
 from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
 from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
 from fairbits.search.strategies.themis import Rates, Themis
@@ -205,6 +205,29 @@ def test_eidig_looks_at_slopes_again_after_some_successes_and_forgets_them_after
     twice = (np.abs(first) <= 1) & (np.abs(second) <= 1)
     assert sum(map(len, calls[1:3])) == twice.sum()  # two successes in a row, and only these
     assert third.size == 400
+
+
+def test_eidig_has_the_slopes_of_the_start_again_after_a_failure() -> None:
+    """From b = 50 it is b that moves, a success; from there it is a, a failure; then from the start b again."""
+
+    def slopes(_oracle, people, _figures):
+        at_start = people[:, 2:3] == 50
+        steep = np.where(at_start, [[1e6, 1.0]], [[1.0, 1e6]])
+        return steep, np.zeros_like(steep)
+
+    near = lambda t: (np.abs(t["b"] - 50) <= 1) & (t["a"] == 20)  # noqa: E731
+    oracle = plant(lambda t: np.where(near(t), by_twin(t, 0.2, 0.8), 0.2), rows=[[20, 50]], a=99, b=99)
+    walk_from_start(oracle, start_of(oracle, 50), np.random.default_rng(0), slopes, steps=3, patience=1)
+    moved = [(people[:, 1:] != [20, 50]).tolist() for people in oracle.asked("local")]
+    assert moved == [[[False, True]] * 50, [[True, True]] * 50, [[False, True]] * 50]
+
+
+def test_maft_looks_back_at_the_upper_bound() -> None:
+    """The neighbour is the one below there, and the slope of a rising score is positive all the same."""
+    oracle = plant(lambda t: 0.2 + 0.01 * t["a"] + 0.1 * t["z"], rows=[[9], [4]], a=9)
+    people = oracle.problem.rows
+    for slopes in guessed_slopes(oracle, people, oracle.again(people)):
+        np.testing.assert_allclose(slopes, 0.01, atol=1e-6)
 
 
 def test_eidig_starts_counting_again_after_a_failure() -> None:

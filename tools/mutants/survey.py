@@ -54,7 +54,7 @@ class Mutant:
     @property
     def package(self) -> str:
         """The package that it changes."""
-        return Path(self.file).parent.name
+        return Path(self.file).relative_to("src/fairbits").parts[0]
 
     def fault(self, root: Path) -> str:
         """Why it cannot be applied; an empty text where it can."""

@@ -7,3 +7,4 @@ from .pipeline import audit_subject as audit_subject
 from .remake import check as check
 from .remake import settings_again as settings_again
 from .run import AuditRun as AuditRun
+from .run import open_run as open_run

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
-    from fairbits.search import Budget
+    from fairbits.search import Budget, Strategy
     from fairbits.store import Run
 
 
@@ -163,7 +163,7 @@ class Audit:
         self,
         *,
         budget: Budget | str = "60s",
-        strategy: str | None = None,
+        strategy: str | Strategy | None = None,
         seed: int = 0,
         epsilon: float | None = None,
         partition: str = "constrained",
@@ -182,6 +182,7 @@ class Audit:
         """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
 
         ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
+        ``strategy`` is a name, or an object of your own made from ``fairbits.search.Strategy``.
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
         ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
         address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
@@ -190,9 +191,8 @@ class Audit:
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        settings = Settings(
-            limit, strategy or DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads
-        )
+        settings = Settings(limit, DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
+        settings = settings.with_strategy(strategy or DEFAULT)
         hands = Hands(workers, ray, threads)
         subject = self._answering(repeats)
         found = search(subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -36,15 +37,30 @@ app = typer.Typer(
     help="How many bits of sex, race and age does your model use, for whom, and through which neurons?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the decorated one takes longer to import than all the rest
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    *(audit, init, measure, search, cases, debug, repair, certify, proxies),
-    *(report, explore, compare, paper, fleet),
-):
-    app.command()(command)
-app.add_typer(data_app, name="data")
-app.add_typer(guard_app, name="guard")
+#: The commands in the order of ``fairbits --help``, each in at most 66 characters.
+COMMANDS: dict[Callable[..., None], str] = {
+    audit: "Measure, search, debug, repair, certify, report: one page.",
+    init: "Write a subject.toml for your own table and model.",
+    measure: "How many bits of protected information the decisions use.",
+    search: "Find the people whose twins are treated most differently.",
+    cases: "The people found by a search, the worst first.",
+    debug: "The layers, neurons and attributes that the bits come from.",
+    repair: "Repair the model of a run and export it.",
+    certify: "What is exact, proved or statistical about everybody.",
+    proxies: "What the score tells about attributes the model never sees.",
+    report: "Write report.html, report.md and summary.json of a run.",
+    explore: "A local page to change people and switch neurons.",
+    compare: "Compare search strategies at equal seconds.",
+    paper: "The published tables, ours beside theirs.",
+    fleet: "Audit many models and rank them.",
+}
+for command, summary in COMMANDS.items():
+    app.command(short_help=summary)(command)
+app.add_typer(data_app, name="data", short_help="The built-in subjects: list, show, export, add, train.")
+app.add_typer(guard_app, name="guard", short_help="Serve a model whose bound on k is proved for everybody.")
 
 
 def _show_version(wanted: bool) -> None:

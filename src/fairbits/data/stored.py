@@ -6,14 +6,17 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.data.coding.raw import Coded
-from fairbits.domain import Schema, Table, check_domain
+from fairbits.domain import Schema, Table, check_domain, numpy_of
 from fairbits.errors import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LABEL = "label"
 HELD_OUT = "held_out"
@@ -85,13 +88,12 @@ def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.ND
 def read(path: Path, schema: Schema) -> Stored:
     """Read and check against the schema."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        data = pq.read_table(path)
-        codes = np.column_stack([data[name].to_numpy() for name in schema.names]).astype(np.int64)
-        coded = Coded(codes, data[LABEL].to_numpy().astype(np.int64))
-        held_out = data[HELD_OUT].to_numpy().astype(np.bool_)
+        data = _whole(path)
+        codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.int64)
+        coded = Coded(codes, numpy_of(data[LABEL]).astype(np.int64))
+        held_out = numpy_of(data[HELD_OUT]).astype(np.bool_)
     except (OSError, KeyError, pa.ArrowException) as error:
         raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
     check_domain(codes.astype(np.float64), schema)
@@ -101,10 +103,16 @@ def read(path: Path, schema: Schema) -> Stored:
 
 def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
     """A column beside the attributes."""
+    values: npt.NDArray[np.int64] = numpy_of(_whole(path, [name])[name]).astype(np.int64)
+    return values
+
+
+def _whole(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A Parquet file as a table. `read_table` would do it too, but imports pyarrow.dataset, and with it pandas."""
     import pyarrow.parquet as pq
 
-    values: npt.NDArray[np.int64] = pq.read_table(path, columns=[name])[name].to_numpy().astype(np.int64)
-    return values
+    with pq.ParquetFile(path) as file:
+        return file.read(columns)
 
 
 def _smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,3 +1,4 @@
+from .arrow import numpy_of as numpy_of
 from .attribute import MISSING as MISSING
 from .attribute import Attribute as Attribute
 from .attribute import Codes as Codes
@@ -16,6 +17,10 @@ from .encoding import Lookup as Lookup
 from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
+from .kinds import Category as Category
+from .kinds import Integer as Integer
+from .kinds import Number as Number
+from .kinds import Real as Real
 from .limits import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .limits import MAX_ROWS as MAX_ROWS
 from .limits import MAX_SECONDS as MAX_SECONDS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,148 +22,152 @@ Codes = npt.NDArray[np.float64]
 #: A missing entry of a category column is this label, where the attribute has it.
 MISSING = "(missing)"
 
-#: Values that are ever listed one by one, and whole numbers that a code holds exactly.
-_MAX_VALUES, _MAX_WHOLE, _MAX_STEP = 20_000_000, 10**15, 10**300
+#: Values that are ever listed one by one.
+_MAX_VALUES = 20_000_000
+
+
+#: Why a field makes no sense for another kind of attribute.
+_OTHERS = {
+    "labels": "{kind} attribute {name} cannot have labels; drop them or use kind = 'integer'.",
+    "columns": "attribute {name} has columns, but is no category; only a category has columns, one for each label.",
+    "holds": "attribute {name} has holds, but is no category; leave it out.",
+    "ranges": "attribute {name} has ranges, but is a category; only a number has ranges.",
+    "step": "attribute {name} has a step, but is a category; leave it out.",
+}
+
+
+class _ByKind(ABCMeta):
+    """Makes ``Attribute(kind="integer", ...)`` an ``Integer``, as a subject.toml says it."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        if cls is not Attribute:
+            return super().__call__(*args, **given)
+        return Attribute.of(*args, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
-    """A named value with a domain.
+class Attribute(metaclass=_ByKind):
+    """A named value with a domain: an :class:`Integer`, a :class:`Real` or a :class:`Category`.
 
     Inside fairbits a value is a *code*: integers and reals as they are, a category as the position of its label.
-    Integers may carry labels too, one for each code from ``low`` to ``high`` (age code 3 reads "30–39").
 
-    ``allowed`` narrows the domain to a set of codes (a code book that knows 3, 6 and 7 only); empty means all of them.
-    ``immutable`` attributes are not protected, but a search may not change them either. ``ranges`` are for a protected
-    number with too many values: (name, code) pairs, the codes that twins take instead of every value there is.
-    ``columns`` are the 0/1 columns of an already encoded table that make up this category, one for each label; one of
-    them may be "", for the value that was dropped from the encoding and shows as zeros in all the others.
-
-    ``missing`` says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own
-    gaps, and no twin takes it; "value" makes it a value that twins of a protected attribute take as well. ``holds``
-    says what labels are for the model: "text" although they look like numbers or truth values, or "date".
+    Parameters
+    ----------
+    name
+        The column of the table.
+    protected
+        Whether twins differ in it.
+    immutable
+        Whether a search leaves it as it is, although it is not protected.
+    allowed
+        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
+    missing
+        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
+        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
 
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
-    >>> job.high, job.read(1), job.code_of("Tech")
-    (1, 'Tech', 1.0)
+    >>> type(job).__name__, job.high, job.read(1), job.code_of("Tech")
+    ('Category', 1, 'Tech', 1.0)
     """
 
     name: str
-    kind: Kind
-    low: float = 0
-    high: float | None = None
-    step: float | None = None
-    labels: tuple[str, ...] = ()
     protected: bool = False
     immutable: bool = False
     allowed: tuple[float, ...] = ()
-    ranges: tuple[tuple[str, float], ...] = ()
-    columns: tuple[str, ...] = ()
     missing: Missing | None = None
-    holds: Holds | None = None
+
+    kind: ClassVar[Kind]
+    #: Whether codes are whole numbers.
+    discrete: ClassVar[bool] = True
+
+    if TYPE_CHECKING:  # fields of some kinds and constants of the others
+
+        @property
+        def low(self) -> float:
+            """The lowest code."""
+
+        @property
+        def high(self) -> float | None:
+            """The highest code."""
+
+        @property
+        def step(self) -> float | None:
+            """The smallest change."""
+
+        @property
+        def labels(self) -> tuple[str, ...]:
+            """A word for each code from ``low`` to ``high``, where there are words."""
+
+        @property
+        def ranges(self) -> tuple[tuple[str, float], ...]:
+            """What twins take instead of every value: (name, code) pairs."""
+
+        @property
+        def columns(self) -> tuple[str, ...]:
+            """The 0/1 columns of the table that make up a category."""
+
+        @property
+        def holds(self) -> Holds | None:
+            """What the labels of a category are for the model."""
+
+    @staticmethod
+    def of(*, kind: str, **given: Any) -> Attribute:
+        """An attribute of a kind that is given by its name.
+
+        Parameters
+        ----------
+        kind
+            "integer", "category" or "real".
+        **given
+            The fields of that kind. Fields of another kind may be given where they say nothing (``labels=()``).
+
+        Returns
+        -------
+        Attribute
+            An :class:`Integer`, a :class:`Category` or a :class:`Real`.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such kind, or a field that the kind does not have.
+        """
+        from fairbits.domain.kinds import KINDS
+
+        if kind not in KINDS:
+            raise SchemaError(f"attribute {given.get('name')!r} has kind {kind!r}; use integer, category or real.")
+        made = KINDS[kind]
+        known = made._own_fields(dict(given))
+        return made(**known)
+
+    @classmethod
+    def _own_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The fields of this kind among those given; the others must say nothing."""
+        known = {field.name for field in fields(cls)}
+        for field in sorted(set(given) - known):
+            value = given.pop(field)
+            if field not in _OTHERS:
+                raise SchemaError(f"attribute {given.get('name')!r} has no {field!r}; {choose_from(field, known)}")
+            if value is not None and not (isinstance(value, Sequence) and not value):
+                raise SchemaError(_OTHERS[field].format(name=repr(given.get("name")), kind=cls.kind))
+        return given
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
-        object.__setattr__(self, "columns", tuple(self.columns))
         if self.missing not in (None, *get_args(Missing)):
             remedy = choose_from(str(self.missing), get_args(Missing))
             raise SchemaError(f"attribute {self.name!r} has missing = {self.missing!r}; {remedy}")
-        if self.holds not in (None, *get_args(Holds)):
-            remedy = choose_from(str(self.holds), get_args(Holds))
-            raise SchemaError(f"attribute {self.name!r} has holds = {self.holds!r}; {remedy}")
-        if self.missing is not None and self.columns:
-            raise SchemaError(f"attribute {self.name!r} is spread over columns, so that none of it can be missing.")
-        if self.missing is not None and self.kind == "category" and self.labels and MISSING not in self.labels:
-            object.__setattr__(self, "labels", (*self.labels, MISSING))
         if not self.name or not self.name.strip():
             raise SchemaError(f"an attribute needs a name, but got {self.name!r}.")
-        if self.kind not in get_args(Kind):
-            raise SchemaError(f"attribute {self.name!r} has kind {self.kind!r}; use integer, category or real.")
-        if self.kind == "category":
-            self._complete_category()
-        self._check_bounds()
-        self._check_step()
-        self._check_labels()
+        self._complete()
         self._check_allowed()
-        self._check_ranges()
 
-    def _complete_category(self) -> None:
-        if not self.labels:
-            raise SchemaError(f"category {self.name!r} needs its labels, e.g. labels = ['Sales', 'Tech'].")
-        last = len(self.labels) - 1
-        if self.low != 0 or self.high not in (None, last):
-            raise SchemaError(
-                f"category {self.name!r} has {last + 1} labels, so its codes are 0 to {last}, "
-                f"but low, high = {self.low:g}, {self.high}; leave low and high out."
-            )
-        object.__setattr__(self, "high", last)
-
-    def _check_bounds(self) -> None:
-        if self.high is None:
-            raise SchemaError(f"attribute {self.name!r} needs a high bound; give low and high.")
-        try:
-            finite = math.isfinite(self.low) and math.isfinite(self.high)
-        except OverflowError:
-            raise SchemaError(
-                f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
-            ) from None
-        if self.kind != "real" and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
-            raise SchemaError(f"attribute {self.name!r} has bounds beyond 1e15, where whole numbers are not exact.")
-        if not finite:
-            raise SchemaError(f"attribute {self.name!r} needs finite bounds, but got {self.low} to {self.high}.")
-        if self.low > self.high:
-            raise SchemaError(
-                f"attribute {self.name!r}: low <= high must hold, but got low = {self.low:g}, high = {self.high:g}."
-            )
-        whole = float(self.low).is_integer() and float(self.high).is_integer()
-        if self.kind == "integer" and not whole:
-            raise SchemaError(
-                f"integer {self.name!r} has bounds {self.low:g} to {self.high:g}; use whole numbers or kind = 'real'."
-            )
-
-    def _check_step(self) -> None:
-        if self.step is not None and abs(self.step) > _MAX_STEP:
-            raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
-        if self.step is None:
-            # A real attribute moves by a hundredth of its range unless told otherwise.
-            default = 1.0 if self.kind != "real" else (self.upper - self.low) / 100 or 1.0
-            object.__setattr__(self, "step", default)
-        step = self.stride
-        if not step > 0 or not np.isfinite(step):
-            raise SchemaError(f"attribute {self.name!r} has step {step:g}; a step is larger than 0.")
-        if self.kind != "real" and not float(step).is_integer():
-            raise SchemaError(f"attribute {self.name!r} has step {step:g}; an {self.kind} moves in whole steps.")
+    @abstractmethod
+    def _complete(self) -> None:
+        """Check the fields of this kind, and fill in what was left out."""
 
     def _check_labels(self) -> None:
-        if not self.labels:
-            if self.columns:
-                raise SchemaError(f"attribute {self.name!r} has columns but no labels; only a category has columns.")
-            return
-        if self.kind == "real":
-            raise SchemaError(f"real attribute {self.name!r} cannot have labels; drop them or use kind = 'integer'.")
         if len(set(self.labels)) != len(self.labels):
             double = next(label for label in self.labels if self.labels.count(label) > 1)
             raise SchemaError(f"attribute {self.name!r} has the label {double!r} twice; labels must differ.")
-        needed = int(self.upper - self.low) + 1
-        if len(self.labels) != needed:
-            raise SchemaError(
-                f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
-                f"{self.low:g} to {self.upper:g}; give one each."
-            )
-        if self.columns:
-            self._check_columns()
-
-    def _check_columns(self) -> None:
-        if self.kind != "category" or len(self.columns) != len(self.labels):
-            raise SchemaError(
-                f"attribute {self.name!r} has {len(self.columns)} columns for {len(self.labels)} labels; only a "
-                f'category has columns, one for each label, with "" for a value whose column was dropped.'
-            )
-        if len(set(self.columns)) != len(self.columns) or self.columns == ("",):
-            raise SchemaError(
-                f"attribute {self.name!r} has the columns {', '.join(map(repr, self.columns))}; they must differ, "
-                f'and one at most may be "".'
-            )
 
     def _check_allowed(self) -> None:
         codes = tuple(sorted({float(code) for code in self.allowed}))
@@ -176,21 +180,6 @@ class Attribute:
             )
         object.__setattr__(self, "allowed", codes)
 
-    def _check_ranges(self) -> None:
-        ranges = tuple((str(name), float(code)) for name, code in self.ranges)
-        object.__setattr__(self, "ranges", ranges)
-        codes = [code for _, code in ranges]
-        if codes != sorted(set(codes)):
-            raise SchemaError(f"attribute {self.name!r} has ranges {_shown(codes)}; their values must rise.")
-        if len({name for name, _ in ranges}) != len(ranges):
-            raise SchemaError(f"attribute {self.name!r} has two ranges of the same name; names must differ.")
-        for name, code in ranges:
-            if not self.valid(np.array([code]))[0]:
-                raise SchemaError(
-                    f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
-                    f"choose one within {self.low:g} to {self.upper:g}."
-                )
-
     @property
     def own_columns(self) -> tuple[str, ...]:
         """The table's columns that hold it: one of its own name, or those that it is spread over."""
@@ -198,20 +187,15 @@ class Attribute:
 
     @property
     def upper(self) -> float:
-        """``high``, which is always known once the attribute exists."""
-        assert self.high is not None  # noqa: S101 - set in __post_init__, said here for the type checker
+        """The highest code."""
+        assert self.high is not None  # noqa: S101 - known once the attribute exists, said here for the type checker
         return self.high
 
     @property
     def stride(self) -> float:
-        """``step``, which is always known once the attribute exists."""
-        assert self.step is not None  # noqa: S101 - set in __post_init__, said here for the type checker
+        """The smallest change."""
+        assert self.step is not None  # noqa: S101 - known once the attribute exists, said here for the type checker
         return self.step
-
-    @property
-    def discrete(self) -> bool:
-        """Whether codes are whole numbers."""
-        return self.kind != "real"
 
     def values(self) -> Codes:
         """Every code from low to high in steps, or the allowed ones."""
@@ -226,7 +210,7 @@ class Attribute:
 
     def domain_values(self) -> Codes:
         """Every code that people can have: all whole numbers of an integer whatever its step, the steps of a real."""
-        if self.allowed or self.kind == "real" or self.stride == 1:
+        if self.allowed or not self.discrete or self.stride == 1:
             return self.values()
         if self.upper - self.low >= _MAX_VALUES:
             raise SchemaError(
@@ -243,15 +227,9 @@ class Attribute:
         return int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
 
     @property
+    @abstractmethod
     def gap(self) -> float | None:
-        """The code of a missing value; None where nobody lacks one.
-
-        A category has a label for it. A number has a code outside of its domain, so far below that no move from a
-        value leads there: people of the table may have it, and keep it, but a search never invents it.
-        """
-        if self.kind == "category":
-            return float(self.labels.index(MISSING)) if MISSING in self.labels else None
-        return None if self.missing is None else math.floor(self.low - (self.upper - self.low)) - 1.0
+        """The code of a missing value; None where nobody lacks one."""
 
     @property
     def twin_count(self) -> int:
@@ -261,16 +239,14 @@ class Attribute:
         return self.count - self._left_out + self._number_twin
 
     @property
+    @abstractmethod
     def _number_twin(self) -> int:
-        """Whether twins of a number may lack it, beside its values."""
-        return int(self.missing == "value" and self.kind != "category")
+        """1 where twins may lack the value, beside those that they take; else 0."""
 
     @property
+    @abstractmethod
     def _left_out(self) -> int:
-        """Whether one of a category's values is its missing one, which no twin takes."""
-        gap = self.gap
-        there = gap is not None and self.kind == "category" and (not self.allowed or gap in self.allowed)
-        return int(there and self.missing != "value" and self.count > 1)
+        """1 where one of the values is the missing one, and no twin takes it; else 0."""
 
     @property
     def first(self) -> float:
@@ -314,7 +290,7 @@ class Attribute:
             if not 0 <= place < len(self.labels):
                 raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
             return self.labels[place]
-        return f"{code:g}" if self.kind == "real" else str(round(code))
+        return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
         """One code of a twin as people read it: by the name of its range, where there are ranges."""
@@ -322,7 +298,7 @@ class Attribute:
 
     def domain_text(self) -> str:
         """The domain in words."""
-        return f"{_shown(self.allowed)}" if self.allowed else f"{self.low:g} to {self.upper:g}"
+        return f"{shown(self.allowed)}" if self.allowed else f"{self.low:g} to {self.upper:g}"
 
     def code_of(self, text: str) -> float:
         """The code of a label, or of a number given as text."""
@@ -348,6 +324,20 @@ def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
     return np.where(np.abs(codes - values[left]) <= np.abs(values[right] - codes), left, right)
 
 
-def _shown(codes: Sequence[float], *, most: int = 8) -> str:
-    shown = ", ".join(f"{code:g}" for code in codes[:most])
-    return f"{shown}, … ({len(codes)} in all)" if len(codes) > most else shown
+def shown(codes: Sequence[float], *, most: int = 8) -> str:
+    """Some codes as text: the first ``most`` of them, and how many there are.
+
+    Parameters
+    ----------
+    codes
+        Numbers in the order in which they are shown.
+    most
+        How many are shown at most.
+
+    Returns
+    -------
+    str
+        The numbers, separated by commas.
+    """
+    text = ", ".join(f"{code:g}" for code in codes[:most])
+    return f"{text}, … ({len(codes)} in all)" if len(codes) > most else text

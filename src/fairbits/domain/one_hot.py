@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute
+from fairbits.domain.kinds import Category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +48,7 @@ class Group:
 
     def attribute(self, *, protected: bool = False) -> Attribute:
         """The category that the columns stand for."""
-        return Attribute(name=self.name, kind="category", labels=self.labels, columns=self.columns, protected=protected)
+        return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
 def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:
@@ -91,5 +93,5 @@ def _zeros_and_ones(column: Any) -> npt.NDArray[np.float64] | None:
     kind = column.type
     if column.null_count or not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    values = column.cast(pa.float64()).to_numpy()
+    values = numpy_of(column.cast(pa.float64()))
     return values if np.isin(values, (0.0, 1.0)).all() else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairbits.domain.attribute import Attribute, Codes
+from fairbits.domain.kinds import Number
 from fairbits.domain.schema import Schema
 from fairbits.errors import SchemaError
 
@@ -21,7 +22,10 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, most: int) -> Sch
     """The schema with ranges for protected numbers of many values, as many as the limit of twins leaves room for."""
     wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
     for count in range(RANGES, 1, -1):
-        attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
+        attributes = [
+            with_ranges(a, columns[a.name], count) if isinstance(a, Number) and a.name in wide else a
+            for a in schema.attributes
+        ]
         if twins_of(attributes) <= most:
             return replace(schema, attributes=tuple(attributes), most_twins=most)
     sizes = {a.name: a.twin_count for a in attributes if a.protected}
@@ -33,7 +37,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, most: int) -> Sch
     )
 
 
-def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
+def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
     """At most ``count`` ranges with about as many people each; the median person's value stands for a range."""
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
     place = np.searchsorted(cuts, values, side="right")

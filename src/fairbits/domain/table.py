@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.schema import Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
@@ -148,7 +149,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     if attribute.columns:
         return codes_of_group(data, attribute)
     column = plain(data[attribute.name])
-    there = ~column.is_null().to_numpy(zero_copy_only=False)
+    there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():
         raise TableError(
@@ -244,7 +245,7 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
     import pyarrow as pa
 
     column = with_nulls(plain(column))
-    missing = column.is_null().to_numpy(zero_copy_only=False)
+    missing = numpy_of(column.is_null())
     if missing.any() and attribute.gap is None:
         raise TableError.of_row(
             f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them, or say "
@@ -321,7 +322,7 @@ def numbers(column: Any, name: str) -> Codes:
     import pyarrow as pa
 
     try:
-        values: Codes = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        values: Codes = numpy_of(column.cast(pa.float64(), safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         example = next((v for v in column.to_pylist() if not _is_number(v)), None)
         raise TableError(
@@ -339,7 +340,7 @@ def numbers(column: Any, name: str) -> Codes:
 
 def _first(mask: Any) -> int:
     """Where an Arrow array of truth values is true for the first time."""
-    return int(np.argmax(mask.to_numpy(zero_copy_only=False)))
+    return int(np.argmax(numpy_of(mask)))
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
@@ -428,7 +429,7 @@ def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
             _first(positions.is_null()),
         )
     order = np.array(list(places.values()), dtype=np.float64)
-    codes: Codes = attribute.low + order[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
+    codes: Codes = attribute.low + order[numpy_of(positions).astype(np.int64)]
     return codes
 
 

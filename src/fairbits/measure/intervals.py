@@ -12,6 +12,8 @@ from fairbits.errors import OptionError
 
 #: Resamples of a bootstrap: enough for two digits of a 95 % interval.
 RESAMPLES = 1000
+#: Weights that a bootstrap draws at once: arrays that stay in cache, and few calls.
+BLOCK = 100_000
 #: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
 FEW_HITS, FEW_TRIALS = (2, 3), 50
 
@@ -103,12 +105,15 @@ def bounded_means(
     kinds, counts = np.unique(values, axis=0, return_counts=True)  # people alike share one weight
     bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
     drawn = np.empty((2, resamples, values.shape[1]))
-    for i in range(resamples):
-        weights = rng.standard_gamma(counts)
-        total, one_more = weights.sum(), rng.standard_exponential()
-        summed = weights @ kinds
-        drawn[0, i] = (summed + one_more * bottom) / (total + one_more)
-        drawn[1, i] = (summed + one_more * top) / (total + one_more)
+    shapes = np.append(counts, 1.0)  # the last is the one more person: a gamma weight of shape 1 is exponential
+    step = max(1, BLOCK // len(shapes))
+    for start in range(0, resamples, step):
+        some = slice(start, min(start + step, resamples))
+        weights = rng.standard_gamma(shapes, (some.stop - start, len(shapes)))
+        summed, one_more = weights[:, :-1] @ kinds, weights[:, -1:]
+        total = weights.sum(axis=1, keepdims=True)
+        drawn[0, some] = (summed + one_more * bottom) / total
+        drawn[1, some] = (summed + one_more * top) / total
     outside = 0.5 - level / 2
     centre = values.mean(axis=0)
     lower = np.clip(np.quantile(drawn[0], outside, axis=0), bottom, centre)

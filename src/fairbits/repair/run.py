@@ -297,7 +297,7 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
     path = folder / "layers.parquet"
     if not path.is_file():
         return None
-    rows = pq.read_table(BytesIO(path.read_bytes()), columns=["layer", "rho", "votes"]).to_pylist()
+    rows = pq.ParquetFile(BytesIO(path.read_bytes())).read(["layer", "rho", "votes"]).to_pylist()
     inside = [row for row in rows if 1 <= row["layer"] <= hidden]
     best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
     return None if best is None else int(best["layer"]) - 1

@@ -139,6 +139,10 @@ def commands(
         words.append("--as-is")
     words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
     found = [" ".join(words)]
+    if manifest.get("own_strategy"):
+        found = [
+            f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
+        ]
     for stage, document in stages.items():
         if document is not None:
             extra = f" --samples {document['samples']}" if stage == "debug" else ""

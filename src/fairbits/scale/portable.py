@@ -6,6 +6,8 @@ import pickle
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
+import cloudpickle
+
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions, joined
 from fairbits.errors import ModelError
@@ -29,7 +31,7 @@ class Portable:
         """Pack a subject."""
         content: bytes | None = None
         try:
-            content = pickle.dumps(subject)
+            content = cloudpickle.dumps(subject)  # takes classes and functions of a notebook along
         except Exception as error:  # noqa: BLE001 - every framework has its own way of saying that it cannot be pickled
             if subject.source is None:
                 raise ModelError(

@@ -43,14 +43,55 @@ def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> St
     options = _checked(kind, options)
     if kind is Exhaustive:
         return Exhaustive(problem, **options)
+    check_able(kind, problem)
+    return kind(**options)
+
+
+def check_able(kind: type[Strategy], problem: Problem) -> None:
+    """Refuse a strategy that needs more than the model offers.
+
+    Parameters
+    ----------
+    kind
+        The strategy's class.
+    problem
+        What is searched.
+
+    Raises
+    ------
+    CapabilityError
+        Names what is missing, and the strategies that can do without.
+    """
     missing = lacking(kind, problem)
     if missing is not None:
         able = ", ".join(other.name for other in STRATEGIES.values() if lacking(other, problem) is None)
         raise CapabilityError(
-            f"strategy {name!r} needs {missing}, which {kind_of(problem.evaluator.model)!r} does not offer; "
+            f"strategy {kind.name!r} needs {missing}, which {kind_of(problem.evaluator.model)!r} does not offer; "
             f"use one of: {able}."
         )
-    return kind(**options)
+
+
+def check_own(strategy: object) -> None:
+    """Refuse an object that cannot be a strategy of its own.
+
+    Parameters
+    ----------
+    strategy
+        What a caller passed.
+
+    Raises
+    ------
+    OptionError
+        If it is no ``fairbits.search.Strategy``, has no name, or that of a built-in one.
+    """
+    if not isinstance(strategy, Strategy):
+        raise OptionError(
+            f"strategy is {type(strategy).__name__!r}; give a name or an object of a class made from "
+            f"fairbits.search.Strategy."
+        )
+    name = getattr(strategy, "name", None)
+    if not isinstance(name, str) or not name.strip() or name in (*STRATEGIES, Exhaustive.name):
+        raise OptionError(f"a strategy of your own is named {name!r}; give its class another name, as text.")
 
 
 def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]:

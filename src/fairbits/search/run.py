@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from fairbits.randomness import generator
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.oracle import Clock, Oracle, Tally
 from fairbits.search.problem import Problem
-from fairbits.search.registry import DEFAULT, STRATEGIES, make_strategy
+from fairbits.search.registry import DEFAULT, STRATEGIES, check_able, check_own, make_strategy
 from fairbits.search.resume import begin_again, is_open, kept_plan, notes_on
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import Totals, add_tally, summarise
@@ -70,6 +70,8 @@ class Settings:
         When the search ends.
     strategy, options : str, mapping
         How it searches, and the strategy's own options.
+    own : Strategy, optional
+        A strategy of the caller's, in place of one that is known by its name: see :meth:`with_strategy`.
     seed : int
         Same seed, same search.
     epsilon, partition : float, str
@@ -92,6 +94,33 @@ class Settings:
     min_plausibility: float | None = None
     threads: int | None = None
     batch: int | None = None
+    own: Strategy | None = None
+
+    def with_strategy(self, strategy: str | Strategy) -> Settings:
+        """The same settings with another strategy.
+
+        Parameters
+        ----------
+        strategy
+            A name, or an object: its fields, where it is a dataclass, are its options.
+
+        Returns
+        -------
+        Settings
+            With the strategy's name and options as run.json will keep them.
+
+        Raises
+        ------
+        OptionError
+            If the object is no strategy, has the name of a built-in one, or options are given beside it.
+        """
+        if isinstance(strategy, str):
+            return replace(self, strategy=strategy, own=None)
+        check_own(strategy)
+        if self.options:
+            raise OptionError(f"strategy {strategy.name!r} is an object, which has its own options; leave them out.")
+        options: dict[str, Any] = asdict(strategy) if is_dataclass(strategy) else {}
+        return replace(self, strategy=strategy.name, options=options, own=strategy)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -259,7 +288,15 @@ def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]
     """What is searched, and how: refuses settings that make no sense for this subject."""
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
-    return problem, make_strategy(settings.strategy, settings.options, problem)
+    return problem, _strategy(settings, problem)
+
+
+def _strategy(settings: Settings, problem: Problem) -> Strategy:
+    """The caller's own strategy, or the one of that name."""
+    if settings.own is None:
+        return make_strategy(settings.strategy, settings.options, problem)
+    check_able(type(settings.own), problem)
+    return settings.own
 
 
 def fitted(
@@ -279,8 +316,8 @@ def fitted(
         The run that goes on, if one does: it keeps the options that it began with.
     """
     kind, given = STRATEGIES.get(settings.strategy), settings.options
-    if kind is None:  # an enumeration has nothing to fit
-        return settings, make_strategy(settings.strategy, given, problem)
+    if kind is None:  # an enumeration has nothing to fit, nor has an object with options of its own
+        return settings, _strategy(settings, problem)
     if before is not None:
         kept = before.manifest["options"] if before.manifest["strategy"] == settings.strategy else {}
         given = {**{name: kept[name] for name in kept if name in kind.fits}, **given}
@@ -301,6 +338,7 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "protected": list(subject.schema.protected),
         "strategy": settings.strategy,
         "options": dict(settings.options),
+        **({} if settings.own is None else {"own_strategy": True}),
         "seed": settings.seed,
         "epsilon": evaluator.epsilon,
         "partition": settings.partition,

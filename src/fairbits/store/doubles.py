@@ -81,7 +81,7 @@ def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
     if not path.is_file():
         return None
     try:
-        table = pq.read_table(BytesIO(path.read_bytes()))
+        table = pq.ParquetFile(BytesIO(path.read_bytes())).read()
     except (pa.ArrowException, OSError):
         return None  # it can be found again
     kept = (table.schema.metadata or {}).get(_PARTS)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, numpy_of
 from fairbits.store.files import write_whole
 from fairbits.store.location import is_local
 from fairbits.store.records import BUCKET, FIGURES, Layout
@@ -89,7 +89,7 @@ def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
     if buckets == 1:
         yield table
         return
-    which = table[BUCKET].to_numpy()
+    which = numpy_of(table[BUCKET])
     order = np.argsort(which, kind="stable")
     sorted_rows = table.take(pa.array(order))
     edges = np.searchsorted(which[order], np.arange(buckets + 1))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairbits.domain import Attribute, Codes, Schema
+from fairbits.domain import Attribute, Codes, Schema, numpy_of
 
 #: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``twins`` those that can exist,
 #: ``plausibility`` is a percentile among the rows of the table, ``seed_row`` the row that the search started from
@@ -134,7 +134,7 @@ class Layout:
         for i in self.schema.protected_columns:
             rows[:, i] = self.schema.attributes[i].low
         for i, name in zip(self.schema.free_columns, self.names, strict=True):
-            rows[:, i] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+            rows[:, i] = numpy_of(batch.column(batch.schema.get_field_index(name)))
         return rows
 
 

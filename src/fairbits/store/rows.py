@@ -51,4 +51,4 @@ def read_rows(folder: Path) -> pa.Table | None:
     file = folder / ROWS
     if not file.is_file():
         return None
-    return pa.parquet.read_table(io.BytesIO(file.read_bytes()))
+    return pa.parquet.ParquetFile(io.BytesIO(file.read_bytes())).read()

@@ -8,17 +8,19 @@ import uuid
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset
 
 from fairbits.errors import OptionError
 from fairbits.store import filter as filters
 from fairbits.store.location import is_local
 from fairbits.store.parts import Part
 from fairbits.store.records import FIGURES, WORDS, Layout
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 MEMORY = "1GB"
 #: Columns that no second run can have the same.
@@ -41,7 +43,7 @@ class Questions:
         #: The protected values of the rows that cases came from, which only filters that name them look at.
         self._rows = rows
         self._joined = False
-        self._elsewhere: pa.dataset.Dataset | None = None
+        self._elsewhere: Dataset | None = None
         # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
         spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
         self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
@@ -206,15 +208,16 @@ def check_top(top: int | None) -> None:
         raise OptionError(f"top is {top}; ask for at least one case.")
 
 
-def elsewhere(parts: list[Part], layout: Layout) -> pa.dataset.Dataset:
+def elsewhere(parts: list[Part], layout: Layout) -> Dataset:
     """Parts that are not files of this machine, as Arrow reads them."""
+    from pyarrow.dataset import dataset
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     place: Any = parts[0].path
     origin = layout.arrow.get_field_index("origin")
     schema = layout.arrow.set(origin, pa.field("origin", pa.string()))
     paths = [str(getattr(part.path, "path")) for part in parts]  # noqa: B009 - fsspec's, unknown to pathlib
-    return pa.dataset.dataset(paths, schema=schema, format="parquet", filesystem=PyFileSystem(FSSpecHandler(place.fs)))
+    return dataset(paths, schema=schema, format="parquet", filesystem=PyFileSystem(FSSpecHandler(place.fs)))
 
 
 def _hidden(position: int) -> str:

@@ -16,6 +16,7 @@ from .identity import check_identity as check_identity
 from .identity import differences as differences
 from .identity import identity_of as identity_of
 from .infer import infer_classes as infer_classes
+from .infer import infer_schema as infer_schema
 from .probe import Probe as Probe
 from .probe import ask_probe as ask_probe
 from .quality import Quality as Quality

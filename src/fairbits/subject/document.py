@@ -106,9 +106,7 @@ def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
         raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
     holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
     attributes = tuple(
-        replace(a, missing="model", high=None if a.kind == "category" else a.high)
-        if a.name in holes and a.missing is None and a.gap is None and not a.columns
-        else a
+        replace(a, missing="model") if a.name in holes and a.missing is None and a.gap is None and not a.columns else a
         for a in schema.attributes
     )
     return replace(schema, attributes=attributes)

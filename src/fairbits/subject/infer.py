@@ -11,8 +11,11 @@ import numpy as np
 from fairbits.domain import (
     MISSING,
     Attribute,
+    Category,
     Group,
     Holds,
+    Integer,
+    Real,
     Schema,
     arrow_of,
     check_names,
@@ -171,37 +174,31 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
     missing = column.null_count > 0
     if len(column) == column.null_count:
         if pa.types.is_string(column.type):
-            return Attribute(name=name, kind="category", labels=(MISSING,), protected=protected)
-        return Attribute(name=name, kind="integer", high=0, missing="model", protected=protected)
+            return Category(name=name, labels=(MISSING,), protected=protected)
+        return Integer(name=name, high=0, missing="model", protected=protected)
     values = None if pa.types.is_string(column.type) else numbers(column.drop_null(), name)
     if values is not None and listed and len(np.unique(values)) <= MOST_NUMBERS:
         found = [text_of(float(value)) for value in np.unique(values)]
         labels = (*found, MISSING) if missing else tuple(found)
-        return Attribute(name=name, kind="category", labels=labels, protected=protected)
+        return Category(name=name, labels=labels, protected=protected)
     if values is None:
         found = sorted({text.strip() for text in column.drop_null().to_pylist()})
         labels = (*found, MISSING) if missing else tuple(found)
         holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
         if holds is None and not pa.types.is_boolean(kind) and _look_otherwise(found):
             holds = "text"
-        return Attribute(name=name, kind="category", labels=labels, protected=protected, holds=holds)
+        return Category(name=name, labels=labels, protected=protected, holds=holds)
     low, high = float(values.min()), float(values.max())
     whole = bool((values == np.rint(values)).all())
-    return Attribute(
-        name=name,
-        kind="integer" if whole else "real",
-        low=low,
-        high=high,
-        protected=protected,
-        missing="model" if missing else None,
-    )
+    kind_of_number = Integer if whole else Real
+    return kind_of_number(name=name, low=low, high=high, protected=protected, missing="model" if missing else None)
 
 
 def _look_otherwise(texts: list[str]) -> bool:
     """Whether texts would be taken for numbers or truth values: "1", "2"; "true", "false"."""
     from fairbits.domain import values_of
 
-    return values_of(Attribute(name="x", kind="category", labels=tuple(texts))).dtype != object
+    return values_of(Category(name="x", labels=tuple(texts))).dtype != object
 
 
 def infer_classes(column: Any) -> tuple[str, ...]:

@@ -39,13 +39,14 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
     given["columns"] = tuple(str(column) for column in fields.get("columns", ()))
-    attribute = Attribute(name=name, **given)
+    attribute = Attribute.of(name=name, **given)
     if "values" not in fields and "ranges" not in fields:
         return attribute
     allowed = tuple(_code(attribute, value) for value in fields.get("values", ()))
     if "values" in fields and not allowed:
         raise SchemaError(f"attribute {name!r} has values = [], so nobody could have one; list some or drop the key.")
-    return Attribute(name=name, **given, allowed=allowed, ranges=_ranges(attribute, fields.get("ranges", {})))
+    ranges = _ranges(attribute, fields.get("ranges", {}))
+    return Attribute.of(name=name, **given, allowed=allowed, ranges=ranges)
 
 
 def _check_flags(name: str, fields: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -27,6 +26,8 @@ def explore(
     grants: GrantOptions,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
+    import secrets
+
     from fairbits.explore import Explorer, build_app, hosts_of, listen, serve
     from fairbits.store import Run, subject_of
 

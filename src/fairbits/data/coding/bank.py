@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, range_labels, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Category, Integer, Schema
 
 JOB = listed(
     "admin.,unknown,unemployed,management,housemaid,entrepreneur,student,blue-collar,self-employed,retired,"
@@ -34,29 +34,28 @@ def _balance() -> tuple[str, ...]:
 
 SCHEMA = Schema(
     attributes=(
-        Attribute(name="age", kind="integer", low=1, high=9, labels=range_labels(10, 1, 9, top=True), protected=True),
-        Attribute(name="job", kind="category", labels=JOB),
-        Attribute(name="marital", kind="category", labels=("married", "divorced or widowed", "single")),
-        Attribute(name="education", kind="category", labels=EDUCATION),
-        Attribute(name="default", kind="category", labels=YES),
-        Attribute(name="balance", kind="integer", low=-20, high=179, labels=_balance()),
-        Attribute(name="housing_loan", kind="category", labels=YES),
-        Attribute(name="personal_loan", kind="category", labels=YES),
-        Attribute(name="contact", kind="category", labels=CONTACT),
-        Attribute(name="day", kind="integer", low=1, high=31),
-        Attribute(name="month", kind="integer", low=0, high=11, labels=MONTH),
-        Attribute(
+        Integer(name="age", low=1, high=9, labels=range_labels(10, 1, 9, top=True), protected=True),
+        Category(name="job", labels=JOB),
+        Category(name="marital", labels=("married", "divorced or widowed", "single")),
+        Category(name="education", labels=EDUCATION),
+        Category(name="default", labels=YES),
+        Integer(name="balance", low=-20, high=179, labels=_balance()),
+        Category(name="housing_loan", labels=YES),
+        Category(name="personal_loan", labels=YES),
+        Category(name="contact", labels=CONTACT),
+        Integer(name="day", low=1, high=31),
+        Integer(name="month", low=0, high=11, labels=MONTH),
+        Integer(
             name="duration",
-            kind="integer",
             low=0,
             high=99,
             labels=tuple(f"{text} s" for text in range_labels(10, 0, 99, top=True)),
         ),
-        Attribute(name="campaign", kind="integer", low=1, high=63),
+        Integer(name="campaign", low=1, high=63),
         # The paper's list of domains says −1 to 39 here, but its table holds 0 and 1 only.
-        Attribute(name="never_contacted", kind="category", labels=("no", "yes")),
-        Attribute(name="previous_contacts", kind="integer", low=0, high=1, labels=("none", "one or more")),
-        Attribute(name="previous_outcome", kind="category", labels=OUTCOME),
+        Category(name="never_contacted", labels=("no", "yes")),
+        Integer(name="previous_contacts", low=0, high=1, labels=("none", "one or more")),
+        Category(name="previous_outcome", labels=OUTCOME),
     ),
     target="subscribed",
     classes=("no", "yes"),

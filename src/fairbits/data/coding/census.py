@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Raw, finish, listed, positions, range_labels, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Category, Integer, Schema
 
 RAW_COLUMNS = listed(
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,"
@@ -44,24 +44,23 @@ def _read_as(raw: tuple[str, ...], **other: str) -> tuple[str, ...]:
 
 SCHEMA = Schema(
     attributes=(
-        Attribute(name="age", kind="integer", low=1, high=9, labels=range_labels(10, 1, 9, top=True), protected=True),
-        Attribute(name="workclass", kind="category", labels=_read_as(WORKCLASS)),
+        Integer(name="age", low=1, high=9, labels=range_labels(10, 1, 9, top=True), protected=True),
+        Category(name="workclass", labels=_read_as(WORKCLASS)),
         # The paper's domain ends at 39 (800,000); the data go on to 74.
-        Attribute(name="fnlwgt", kind="integer", low=0, high=74, labels=range_labels(20_000, 0, 74)),
-        Attribute(name="education", kind="category", labels=_read_as(EDUCATION)),
-        Attribute(name="marital_status", kind="category", labels=_read_as(MARITAL)),
-        Attribute(name="occupation", kind="category", labels=_read_as(OCCUPATION)),
-        Attribute(name="relationship", kind="category", labels=_read_as(RELATIONSHIP)),
-        Attribute(name="race", kind="category", labels=_read_as(RACE), protected=True),
-        Attribute(name="sex", kind="category", labels=_read_as(SEX), protected=True),
-        Attribute(name="capital_gain", kind="integer", low=0, high=99, labels=range_labels(1000, 0, 99)),
+        Integer(name="fnlwgt", low=0, high=74, labels=range_labels(20_000, 0, 74)),
+        Category(name="education", labels=_read_as(EDUCATION)),
+        Category(name="marital_status", labels=_read_as(MARITAL)),
+        Category(name="occupation", labels=_read_as(OCCUPATION)),
+        Category(name="relationship", labels=_read_as(RELATIONSHIP)),
+        Category(name="race", labels=_read_as(RACE), protected=True),
+        Category(name="sex", labels=_read_as(SEX), protected=True),
+        Integer(name="capital_gain", low=0, high=99, labels=range_labels(1000, 0, 99)),
         # The paper's domain ends at 39 (3,999 dollars); the data go on to 43.
-        Attribute(name="capital_loss", kind="integer", low=0, high=43, labels=range_labels(100, 0, 43)),
-        Attribute(name="hours_per_week", kind="integer", low=0, high=99),
+        Integer(name="capital_loss", low=0, high=43, labels=range_labels(100, 0, 43)),
+        Integer(name="hours_per_week", low=0, high=99),
         # The paper's domain ends at 39; one person comes from the 41st country of the list.
-        Attribute(
+        Category(
             name="native_country",
-            kind="category",
             labels=_read_as(
                 COUNTRY,
                 **{

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Category, Integer, Schema
 
 AGES = ("Less than 25", "25 - 45", "Greater than 45")
 LEAKS = ("is_recid", "is_violent_recid")
@@ -22,19 +22,19 @@ RAW_COLUMNS = listed(
 
 SCHEMA = Schema(
     attributes=(
-        Attribute(name="sex", kind="category", labels=("Male", "Female"), protected=True),
-        Attribute(name="age", kind="integer", low=0, high=2, labels=("under 25", "25–45", "over 45"), protected=True),
-        Attribute(name="race", kind="category", labels=("not Caucasian", "Caucasian"), protected=True),
-        Attribute(name="juv_fel_count", kind="integer", low=0, high=20),
-        Attribute(name="decile_score", kind="integer", low=1, high=10),
-        Attribute(name="priors_count", kind="integer", low=0, high=38),
-        Attribute(name="charge_degree", kind="category", labels=("misdemeanour", "felony")),
-        Attribute(name="is_recid", kind="category", labels=("no", "yes")),
-        Attribute(name="is_violent_recid", kind="category", labels=("no", "yes")),
+        Category(name="sex", labels=("Male", "Female"), protected=True),
+        Integer(name="age", low=0, high=2, labels=("under 25", "25–45", "over 45"), protected=True),
+        Category(name="race", labels=("not Caucasian", "Caucasian"), protected=True),
+        Integer(name="juv_fel_count", low=0, high=20),
+        Integer(name="decile_score", low=1, high=10),
+        Integer(name="priors_count", low=0, high=38),
+        Category(name="charge_degree", labels=("misdemeanour", "felony")),
+        Category(name="is_recid", labels=("no", "yes")),
+        Category(name="is_violent_recid", labels=("no", "yes")),
         # The source has these two columns twice, and so has the paper's table.
-        Attribute(name="decile_score_1", kind="integer", low=1, high=10),
-        Attribute(name="v_decile_score", kind="integer", low=1, high=10),
-        Attribute(name="priors_count_1", kind="integer", low=0, high=38),
+        Integer(name="decile_score_1", low=1, high=10),
+        Integer(name="v_decile_score", low=1, high=10),
+        Integer(name="priors_count_1", low=0, high=38),
     ),
     target="two_year_recid",
     classes=("not arrested again", "arrested again"),

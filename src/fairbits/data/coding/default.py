@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, range_labels, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Category, Integer, Schema
 
 STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
 MONTHS = ("september", "august", "july", "june", "may", "april")
@@ -38,7 +38,7 @@ def _status(month: str) -> Attribute:
     """
     late = _LATE[1:] if month in ("may", "april") else _LATE
     labels = (*_EARLY, *late)
-    return Attribute(name=f"status_{month}", kind="integer", low=0, high=len(labels) - 1, labels=labels)
+    return Integer(name=f"status_{month}", low=0, high=len(labels) - 1, labels=labels)
 
 
 def _money(low: int, high: int) -> tuple[str, ...]:
@@ -50,11 +50,10 @@ def _money(low: int, high: int) -> tuple[str, ...]:
 
 SCHEMA = Schema(
     attributes=(
-        Attribute(name="limit_balance", kind="integer", low=1, high=100, labels=range_labels(UNIT, 1, 100)),
-        Attribute(name="sex", kind="category", labels=("Male", "Female"), protected=True),
-        Attribute(
+        Integer(name="limit_balance", low=1, high=100, labels=range_labels(UNIT, 1, 100)),
+        Category(name="sex", labels=("Male", "Female"), protected=True),
+        Category(
             name="education",
-            kind="category",
             labels=(
                 "0 (undocumented)",
                 "graduate school",
@@ -65,15 +64,15 @@ SCHEMA = Schema(
                 "6 (undocumented)",
             ),
         ),
-        Attribute(name="marriage", kind="category", labels=("0 (undocumented)", "married", "single", "others")),
-        Attribute(name="age", kind="integer", low=2, high=7, labels=range_labels(10, 2, 7), protected=True),
+        Category(name="marriage", labels=("0 (undocumented)", "married", "single", "others")),
+        Integer(name="age", low=2, high=7, labels=range_labels(10, 2, 7), protected=True),
         *(_status(month) for month in MONTHS),
         *(
-            Attribute(name=f"bill_{month}", kind="integer", low=low, high=high, labels=_money(low, high))
+            Integer(name=f"bill_{month}", low=low, high=high, labels=_money(low, high))
             for month, (low, high) in zip(MONTHS, BILLS, strict=True)
         ),
         *(
-            Attribute(name=f"paid_{month}", kind="integer", low=0, high=high, labels=_money(0, high))
+            Integer(name=f"paid_{month}", low=0, high=high, labels=_money(0, high))
             for month, high in zip(MONTHS, PAYMENTS, strict=True)
         ),
     ),

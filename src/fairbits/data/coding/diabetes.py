@@ -18,7 +18,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole_bin_labels,
 )
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Integer, Schema
 
 #: name: (raw column, its name at OpenML, smallest and largest value of the 768 rows, digits of a label)
 COLUMNS: dict[str, tuple[str, str, float, float, int]] = {
@@ -36,7 +36,7 @@ OUTCOME = "Outcome"
 
 def _attribute(name: str, low: float, high: float, digits: int) -> Attribute:
     labels = bin_labels(low, high, 9, digits=digits) if digits else whole_bin_labels(int(low), int(high), 9)
-    return Attribute(name=name, kind="integer", low=1, high=9, labels=labels, protected=name == "age")
+    return Integer(name=name, low=1, high=9, labels=labels, protected=name == "age")
 
 
 SCHEMA = Schema(

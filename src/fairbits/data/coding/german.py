@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, range_labels, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Category, Integer, Schema
 
 RAW_COLUMNS = listed(
     "checking_status,duration,credit_history,purpose,credit_amount,savings_status,employment,"
@@ -62,31 +62,31 @@ WORDS = {
 
 
 def _category(name: str) -> Attribute:
-    return Attribute(name=name, kind="category", labels=WORDS[name])
+    return Category(name=name, labels=WORDS[name])
 
 
 SCHEMA = Schema(
     attributes=(
         _category("checking_status"),
-        Attribute(name="duration", kind="integer", low=1, high=80),
+        Integer(name="duration", low=1, high=80),
         _category("credit_history"),
         _category("purpose"),
-        Attribute(name="credit_amount", kind="integer", low=1, high=200, labels=range_labels(100, 1, 200)),
+        Integer(name="credit_amount", low=1, high=200, labels=range_labels(100, 1, 200)),
         _category("savings_status"),
         _category("employment"),
-        Attribute(name="installment_commitment", kind="integer", low=1, high=4),
+        Integer(name="installment_commitment", low=1, high=4),
         # The source has no column for sex: "A92" reads "female, divorced, separated or married", and no single
         # woman is coded. A later study of the source (Grömping 2019) found single men under A92 as well.
-        Attribute(name="sex", kind="category", labels=("Male", "Female"), protected=True),
+        Category(name="sex", labels=("Male", "Female"), protected=True),
         _category("other_parties"),
-        Attribute(name="residence", kind="integer", low=1, high=4),
+        Integer(name="residence", low=1, high=4),
         _category("property_magnitude"),
-        Attribute(name="age", kind="integer", low=1, high=8, labels=range_labels(10, 1, 8), protected=True),
+        Integer(name="age", low=1, high=8, labels=range_labels(10, 1, 8), protected=True),
         _category("other_payment_plans"),
         _category("housing"),
-        Attribute(name="existing_credits", kind="integer", low=1, high=4),
+        Integer(name="existing_credits", low=1, high=4),
         _category("job"),
-        Attribute(name="num_dependents", kind="integer", low=1, high=2),
+        Integer(name="num_dependents", low=1, high=2),
         _category("own_telephone"),
         _category("foreign_worker"),
     ),

@@ -19,7 +19,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole,
 )
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Category, Integer, Schema
 
 PAIN = ("typical angina", "atypical angina", "non-anginal", "asymptomatic")
 ECG = ("normal", "st-t abnormality", "lv hypertrophy")
@@ -31,26 +31,24 @@ CLEVELAND = 303
 
 SCHEMA = Schema(
     attributes=(
-        Attribute(name="age", kind="integer", low=1, high=7, labels=range_labels(10, 1, 7), protected=True),
-        Attribute(name="sex", kind="category", labels=("Female", "Male"), protected=True),
-        Attribute(name="chest_pain", kind="integer", low=1, high=4, labels=PAIN),
-        Attribute(name="resting_blood_pressure", kind="integer", low=94, high=200),
-        Attribute(name="cholesterol", kind="integer", low=126, high=564),
-        Attribute(name="fasting_blood_sugar", kind="category", labels=("120 mg/dl or less", "over 120 mg/dl")),
-        Attribute(
+        Integer(name="age", low=1, high=7, labels=range_labels(10, 1, 7), protected=True),
+        Category(name="sex", labels=("Female", "Male"), protected=True),
+        Integer(name="chest_pain", low=1, high=4, labels=PAIN),
+        Integer(name="resting_blood_pressure", low=94, high=200),
+        Integer(name="cholesterol", low=126, high=564),
+        Category(name="fasting_blood_sugar", labels=("120 mg/dl or less", "over 120 mg/dl")),
+        Category(
             name="resting_ecg",
-            kind="category",
             labels=("normal", "ST-T wave abnormality", "left ventricular hypertrophy"),
         ),
-        Attribute(name="max_heart_rate", kind="integer", low=71, high=202),
-        Attribute(name="exercise_angina", kind="category", labels=("no", "yes")),
-        Attribute(name="st_depression", kind="integer", low=0, high=6, labels=tuple(f"{i}.0–{i}.9" for i in range(7))),
-        Attribute(name="st_slope", kind="integer", low=1, high=3, labels=SLOPE),
-        Attribute(name="vessels_coloured", kind="integer", low=0, high=3),
+        Integer(name="max_heart_rate", low=71, high=202),
+        Category(name="exercise_angina", labels=("no", "yes")),
+        Integer(name="st_depression", low=0, high=6, labels=tuple(f"{i}.0–{i}.9" for i in range(7))),
+        Integer(name="st_slope", low=1, high=3, labels=SLOPE),
+        Integer(name="vessels_coloured", low=0, high=3),
         # The source codes this 3, 6, 7 and the paper keeps it; 4 and 5 stand for nobody.
-        Attribute(
+        Integer(
             name="thal",
-            kind="integer",
             low=3,
             high=7,
             allowed=(3, 6, 7),

@@ -24,7 +24,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole_bin_labels,
 )
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Category, Integer, Schema
 from fairbits.errors import TableError
 
 _ADULTS = ((-1, "not asked"), (1, "yes"), (2, "no"))
@@ -133,22 +133,16 @@ YEARS = {
 
 
 def _schema(year: Year) -> Schema:
-    categories = [
-        Attribute(name=name, kind="category", labels=tuple(label for _, label in words))
-        for name, _, words in CATEGORIES
-    ]
+    categories = [Category(name=name, labels=tuple(label for _, label in words)) for name, _, words in CATEGORIES]
     # One input each, as in the published table; that is why they are integers and not categories.
-    sex = Attribute(name="sex", kind="integer", low=0, high=1, labels=("Male", "Female"), protected=True)
+    sex = Integer(name="sex", low=0, high=1, labels=("Male", "Female"), protected=True)
     attributes = (
-        Attribute(name="age", kind="integer", low=1, high=9, labels=whole_bin_labels(0, 85, 9), protected=True),
-        Attribute(
-            name="race", kind="integer", low=0, high=1, labels=("not White", "non-Hispanic White"), protected=True
-        ),
-        Attribute(name="physical_score", kind="integer", low=1, high=10, labels=bin_labels(*year.physical, 10)),
-        Attribute(name="mental_score", kind="integer", low=1, high=10, labels=bin_labels(*year.mental, 10)),
-        Attribute(
+        Integer(name="age", low=1, high=9, labels=whole_bin_labels(0, 85, 9), protected=True),
+        Integer(name="race", low=0, high=1, labels=("not White", "non-Hispanic White"), protected=True),
+        Integer(name="physical_score", low=1, high=10, labels=bin_labels(*year.physical, 10)),
+        Integer(name="mental_score", low=1, high=10, labels=bin_labels(*year.mental, 10)),
+        Integer(
             name="distress_score",
-            kind="integer",
             low=0,
             high=26,
             labels=("not ascertained", "not asked", *(str(n) for n in range(25))),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, positions, read_text, whole
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Category, Integer, Schema
 
 _NO_YES = ("no", "yes")
 _EDUCATION = ("none", "up to 4th grade", "5th to 9th grade", "secondary", "higher")
@@ -89,14 +89,14 @@ def _attribute(column: str, name: str) -> Attribute:
     protected = name in ("sex", "age")
     if column in PLAIN:
         low, high = PLAIN[column]
-        return Attribute(name=name, kind="integer", low=low, high=high, protected=protected)
+        return Integer(name=name, low=low, high=high, protected=protected)
     if column in NUMBERS:
         low, words = NUMBERS[column]
-        return Attribute(name=name, kind="integer", low=low, high=low + len(words) - 1, labels=words)
+        return Integer(name=name, low=low, high=low + len(words) - 1, labels=words)
     texts = tuple(text if isinstance(text, str) else text[1] for text in TEXTS[column])
     if column in FROM_ONE:
-        return Attribute(name=name, kind="integer", low=1, high=len(texts), labels=texts)
-    return Attribute(name=name, kind="category", labels=texts, protected=protected)
+        return Integer(name=name, low=1, high=len(texts), labels=texts)
+    return Category(name=name, labels=texts, protected=protected)
 
 
 SCHEMA = Schema(

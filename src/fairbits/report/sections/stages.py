@@ -80,7 +80,7 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
         return ()
     best: dict[int, dict[str, Any]] = {}
     acd: dict[int, tuple[float | None, float | None]] = {}
-    for row in pq.read_table(BytesIO(path.read_bytes())).to_pylist():
+    for row in pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist():
         if row["layer"] != suspect:
             continue
         number = row["neuron"]

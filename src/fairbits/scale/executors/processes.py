@@ -16,6 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for
 from typing import Any, Self
 
+import cloudpickle
+
 from fairbits.errors import FairbitsError
 from fairbits.scale.tasks import Executor, Fault, Job, Outcome, Signals, fault_of
 
@@ -40,7 +42,7 @@ class Processes(Executor):
 
     def __init__(self, job: Job, *, workers: int, threads: int):
         self.slots = workers
-        self._payload, self._threads = pickle.dumps(job), threads
+        self._payload, self._threads = cloudpickle.dumps(job), threads
         self._context = multiprocessing.get_context("spawn")
         self._flag = self._context.RawValue("b", 0)  # without a lock, which a killed process could take with it
         self._seats = [_Seat() for _ in range(workers)]

@@ -1,0 +1,41 @@
+"""Arrow columns as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def numpy_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The values of a numeric or Boolean column, as an array of its own.
+
+    Arrow's own ``to_numpy`` imports pandas, which takes longer than reading most tables.
+
+    Parameters
+    ----------
+    column
+        A column of numbers or truth values. Missing numbers become NaN.
+
+    Returns
+    -------
+    ndarray
+        One entry for each row; it may be written to.
+
+    >>> import pyarrow as pa
+    >>> numpy_of(pa.array([1, None, 3])).tolist(), numpy_of(pa.array([True, False])).tolist()
+    ([1.0, nan, 3.0], [True, False])
+    """
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_boolean(array.type):
+        return np.from_dlpack(array.cast(pa.uint8())).astype(np.bool_)
+    if array.null_count:
+        array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
+    values: npt.NDArray[Any] = np.from_dlpack(array).copy()
+    return values
