@@ -90,20 +90,22 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
         return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        chosen = next((one for one in found["repairs"] if one["name"] == found["chosen"]), None)
-        bound = None if chosen is None else chosen.get("k_max_proved")
+        chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
+        proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
         if bound is None:
             return None
-        proof, bound = str(chosen.get("proof", "")), int(bound)
+        most = int(bound)
+    except StopIteration:
+        return None  # no repair kept the budget
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # a damaged repair.json is named by whoever reads it as such
     size = domain_size(subject.schema)
     people = size or 1
     population = "everybody in the domain" + ("" if size else " (uncountable: its people stand as one)")
-    shared = {"model": "repaired", "reason": proof}
-    made = [Statement("proved", "k", population, people, people, 0, 0, float(bound), 1.0, 0.0, largest=bound, **shared)]
-    if "no decision depends" in proof or "one score" in proof:  # all twins get one score, so none can flip
-        made.insert(0, Statement("proved", "flips", population, people, people, 0, 0, 0.0, 1.0, 0.0, **shared))
+    first = Statement("proved", "k", population, people, people, 0, 0, float(most), 1.0, 0.0, largest=most)
+    made = [replace(first, model="repaired", reason=proof)]
+    if "one score" in proof:  # all twins get one score, so none can flip
+        made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
     return tuple(made)
 
 

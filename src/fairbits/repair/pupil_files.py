@@ -101,7 +101,8 @@ def _subject_files(
             pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
             names.append(TABLE)
         (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
-        grants = {**subject.options.grants(), "trust_pickle": True}
+        grants = subject.options.grants()
+        grants["trust_pickle"] = True  # our own file, just written
         found = load_subject(aside / SUBJECT, **grants)
         _check(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
     except FairbitsError as error:

@@ -74,8 +74,8 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     )
     assert loaded.encoding is not None  # noqa: S101 - settled by fit_to_schema
     everything = _every_value(guard.schema, people)
-    inputs = [encoding.encode(everything) for encoding in (loaded.encoding, guard.encoding)]
-    if inputs[0].shape != inputs[1].shape or not np.array_equal(*inputs, equal_nan=True):
+    mine, theirs = loaded.encoding.encode(everything), guard.encoding.encode(everything)
+    if mine.shape != theirs.shape or not np.array_equal(mine, theirs, equal_nan=True):
         raise CapabilityError("the model fitted again takes other inputs than the one it learned from.")
     scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:

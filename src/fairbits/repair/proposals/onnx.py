@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,7 @@ class _Graph:
             return self.node("Unsqueeze", [weights, self.constant([2], np.int64)])
         columns = {c: self.constant(values[None], np.float64) for c, values in rules.twins.items()}
         columns |= {c: self._decoded(part, whole) for c, (part, whole) in rules.seen.items()}
-        operations = {
-            name: (lambda *operands, kind=kind: self.node(kind, list(operands))) for name, kind in _OPERATIONS.items()
-        }
+        operations: dict[str, Any] = {name: partial(self._applied, kind) for name, kind in _OPERATIONS.items()}
         operations["!="] = lambda a, b: self.node("Not", [self.node("Equal", [a, b])])
         valid = rules.evaluate(columns, operations, lambda value: self.constant([[value]], np.float64))
         zero = self.constant(0.0, np.float64)
@@ -113,6 +112,9 @@ class _Graph:
         left = self.node("Where", [some, left, weights])
         total = self.node("ReduceSum", [left, self.constant([1], np.int64)], keepdims=1)
         return self.node("Unsqueeze", [self.node("Div", [left, total]), self.constant([2], np.int64)])
+
+    def _applied(self, kind: str, *operands: str) -> str:
+        return self.node(kind, list(operands))
 
     def _decoded(self, part: Numeric | Lookup, whole: bool) -> str:
         """The codes of an attribute, (people, 1), read back from the inputs."""
