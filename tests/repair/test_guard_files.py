@@ -173,6 +173,28 @@ def test_rules_about_twins_are_in_every_file(
     assert {path.suffix for path in written.files} >= {".onnx", ".py"}
 
 
+def test_a_python_file_without_fairbits(tmp_path: Path) -> None:
+    """Under rules too: the file and NumPy alone give the guard's own scores."""
+    guard, _ = _guard(wired(), 2, rules=_RULES[1])
+    (tmp_path / "repaired.py").write_text(module_text(guard), encoding="utf-8")
+    table = people()
+    np.savez(tmp_path / "rows.npz", skill=table.codes[:, 0], sex=table.codes[:, 1].astype(int), shoe=table.codes[:, 2])
+    code = (
+        "import sys, numpy as np\n"
+        "sys.modules['fairbits'] = None\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from repaired import Guarded\n"
+        "rows = np.load(sys.argv[1] + '/rows.npz')\n"
+        "frame = {'skill': rows['skill'], 'sex': [['a', 'b', 'c'][i] for i in rows['sex']], 'shoe': rows['shoe']}\n"
+        "def model(f):\n"
+        "    sex = np.array([['a', 'b', 'c'].index(v) for v in f['sex']])\n"
+        "    return 1 / (1 + np.exp(4.8 - np.array(f['skill'], float) - 0.3 * sex))\n"
+        "np.save(sys.argv[1] + '/out.npy', Guarded(model).scores(frame))\n"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code, str(tmp_path)], check=True, timeout=120)
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), guard.people_scores(table.codes), atol=2e-6)
+
+
 def test_rules_about_twins_hold_for_everybody(rng: np.random.Generator) -> None:
     """Twins keep within the bound under rules too: whom the average is over does not depend on the twin."""
     schema = replace(SCHEMA, rules=_RULES[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,19 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path) -> 
     written = export(pupil.model, subject, tmp_path, rows, source=pupil.source)
     assert any(path.suffix == ".skops" for path in written.files), written.warnings
     assert written.subject_file is not None
+    if kind == "bayes":  # opened and asked without fairbits
+        frame = Decoder(SCHEMA).frame(rows[:50])
+        frame.to_pickle(tmp_path / "rows.pkl")
+        code = (
+            "import sys, numpy as np, pandas as pd\n"
+            "sys.modules['fairbits'] = None\n"
+            "from skops import io\n"
+            "model = io.load(sys.argv[1], trusted=io.get_untrusted_types(file=sys.argv[1]))\n"
+            "np.save(sys.argv[3], model.predict_proba(pd.read_pickle(sys.argv[2])))\n"
+        )
+        files = [str(tmp_path / name) for name in ("repaired.skops", "rows.pkl", "out.npy")]
+        subprocess.run([sys.executable, "-I", "-c", code, *files], check=True, timeout=120)
+        np.testing.assert_allclose(np.load(tmp_path / "out.npy")[:, 1], scores[:50, 0], atol=1e-6)
     if kind == "lightgbm":
         native = next(path for path in written.files if path.suffix == ".txt")
         again = load_model(native, schema=SCHEMA)
