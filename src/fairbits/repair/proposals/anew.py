@@ -8,6 +8,7 @@ cross-validation *inside the training rows*; rows that are held out are never lo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -89,22 +90,24 @@ def trained_anew(
     protected = protected_inputs(schema, encoding)
     inputs[:, protected] = 0
     folds = _folds(labels, rng)
-    best: tuple[float, int, float, Doubles] | None = None
-    for updates in UPDATES:
+    best: tuple[float, int, bool, float, Doubles] | None = None
+    for scaled, updates in product((False, True), UPDATES):
         out = np.empty(len(rows))
         for fold in range(FOLDS):
             kept = folds != fold
-            made = _fitted(network, inputs[kept], labels[kept], protected, rng, updates)
+            made = _fitted(network, inputs[kept], labels[kept], protected, rng, updates, scaled=scaled)
             out[~kept] = made.scores(inputs[~kept])
         for shift in dict.fromkeys((0.0, _matching(out, labels == schema.favourable_index, schema))):
             value = float(np.mean(_quality(out, shift, labels, schema)))
             if best is None or value > best[0]:
-                best = (value, updates, shift, out)
+                best = (value, updates, scaled, shift, out)
     assert best is not None  # noqa: S101 - there is at least one number of updates
-    _, updates, shift, out = best
+    _, updates, scaled, shift, out = best
     accuracy, balanced_accuracy = _quality(out, shift, labels, schema)
     # Small networks can start badly (ReLU neurons that are never on): of a few, the one that fits these rows best.
-    several = [_moved(_fitted(network, inputs, labels, protected, rng, updates), shift) for _ in range(STARTS)]
+    several = [
+        _moved(_fitted(network, inputs, labels, protected, rng, updates, scaled=scaled), shift) for _ in range(STARTS)
+    ]
     made = max(several, key=lambda one: float(np.mean(_quality(one.scores(inputs), 0.0, labels, schema))))
     return Anew(made, updates, shift, accuracy, balanced_accuracy)
 
@@ -125,14 +128,21 @@ def _fitted(
     protected: npt.NDArray[np.int64],
     rng: np.random.Generator,
     updates: int,
+    *,
+    scaled: bool,
 ) -> Network:
-    """A network of this shape from random weights (He 2015, for inputs in units of their spread), trained on labels."""
+    """A network of this shape from random weights (He 2015), trained on labels.
+
+    With ``scaled``, first weights are drawn for inputs in units of their spread, else for inputs as they are, where
+    those with wide ranges count for more at the start.
+    """
     weights = [rng.normal(0, np.sqrt(2 / w.shape[0]), w.shape) for w in shape.weights]
-    spread = inputs.std(axis=0, dtype=np.float64)
-    weights[0] /= np.where(spread > 0, spread, 1.0)[:, None]
-    weights[0][protected] = 0
     biases = [np.zeros(b.shape) for b in shape.biases]
-    biases[0] -= inputs.mean(axis=0, dtype=np.float64) @ weights[0]
+    if scaled:
+        spread = inputs.std(axis=0, dtype=np.float64)
+        weights[0] /= np.where(spread > 0, spread, 1.0)[:, None]
+        biases[0] -= inputs.mean(axis=0, dtype=np.float64) @ weights[0]
+    weights[0][protected] = 0
     fresh = replace(
         shape,
         weights=tuple(w.astype(np.float32) for w in weights),
