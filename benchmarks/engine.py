@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fairbits.engine import Activation, Head, Plan, evaluate, gradients
+from fairbits.engine import ActivationCode, Head, Plan, evaluate, gradients
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
 MULTIPLY_ADDS = sum(i * o for i, o in pairwise(WIDTHS))
@@ -41,7 +41,7 @@ def make_plan(m: int, *, numeric: int, lookups: tuple[int, ...], seed: int = 0) 
         widths=np.array(WIDTHS),
         head=Head.SOFTMAX,
         favourable=1,
-        activations=np.full(len(WIDTHS) - 1, Activation.RELU),
+        activations=np.full(len(WIDTHS) - 1, ActivationCode.RELU),
         alphas=np.zeros(len(WIDTHS) - 1),
         weights=np.concatenate([normal(i, o).ravel() for i, o in pairwise(WIDTHS)]),
         biases=normal(sum(WIDTHS[1:])) * 0.1,

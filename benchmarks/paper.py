@@ -26,11 +26,11 @@ from pathlib import Path
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
-from fairbits.paper import Comparison, Contest
+from fairbits.paper import Contest, StrategyComparison
 from fairbits.paper import contest as compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
-from fairbits.paper.research import Plan
+from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.subjects import Roster, datasets, roster
 from fairbits.paper.tables import Results
 from fairbits.search import Budget
@@ -77,7 +77,7 @@ def _datasets(making: Making) -> str:
 
 
 def _question(name: str, making: Making) -> str:
-    plan = Plan.of(name, making.subjects, making.work, seconds=making.seconds, repeats=making.repeats)
+    plan = ExperimentPlan.of(name, making.subjects, making.work, seconds=making.seconds, repeats=making.repeats)
     repeats = f" --repeats {making.repeats}" if making.repeats > 1 else ""
     return part(f"fairbits paper {name} --budget {making.seconds:g}s{repeats}", plan.run(said(name)))
 
@@ -95,7 +95,7 @@ def _compare(making: Making) -> str:
     return part(f"{command} --repeats {making.rounds}", _contest(found))
 
 
-def _contest(found: Comparison) -> Results:
+def _contest(found: StrategyComparison) -> Results:
     """The comparison as one table, and who was ahead."""
     names = ("id_cases", "id_per_second", "id_per_million_queries", "local_success_rate", "seconds_to_first_id")
     names += ("seconds_to_1000_id", "k_max", "diversity", "leaves_covered", "changed")

@@ -1,4 +1,4 @@
-"""Many hands: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
+"""Many workers: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
 
 `python -m benchmarks.scale` prints the figures of docs/scale.md as Markdown; `--plot FILE` draws the growth.
 """
@@ -20,7 +20,7 @@ from fairbits import Attribute, Network, Schema, Table
 from fairbits.data import load_subject
 from fairbits.engine.seen import keys_of
 from fairbits.measure import Evaluator
-from fairbits.scale import Hands, Job, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Job, Signals, carry_out, open_executor
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run, RunWriter, TaskWriter, doubles
@@ -54,10 +54,14 @@ class Coordinator:
         return (self.last[0] - self.first[0]) / max(1e-9, self.last[1] - self.first[1])
 
 
-def sharded(subject: Subject, hands: Hands, *, evaluations: int, shards: int, watch: Any = None) -> dict[str, Any]:
+def sharded(
+    subject: Subject, executor_options: ExecutorOptions, *, evaluations: int, shards: int, watch: Any = None
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Budget(evaluations=evaluations))
-        run = search(subject, settings, Path(folder) / "run", hands=hands, shards=shards, watch=watch)
+        run = search(
+            subject, settings, Path(folder) / "run", executor_options=executor_options, shards=shards, watch=watch
+        )
         return {**(run.summary or {}), **{"bytes": _size(run), "read": _read(run)}}
 
 
@@ -136,16 +140,16 @@ def workers() -> None:
 
     subject = load_subject("census")
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    sharded(subject, Hands(2, ray="local"), evaluations=EVALUATIONS // 4, shards=4)
+    sharded(subject, ExecutorOptions(2, ray="local"), evaluations=EVALUATIONS // 4, shards=4)
     watches = {"pool": Coordinator(), "ray": Coordinator()}
     plans = {
-        "1 worker": (Hands(1), None),
-        "2 workers": (Hands(2), watches["pool"]),
-        "Ray, 2 workers": (Hands(2, ray="local"), watches["ray"]),
+        "1 worker": (ExecutorOptions(1), None),
+        "2 workers": (ExecutorOptions(2), watches["pool"]),
+        "Ray, 2 workers": (ExecutorOptions(2, ray="local"), watches["ray"]),
     }
     speeds = {}
-    for name, (hands, watch) in plans.items():
-        found = sharded(subject, hands, evaluations=EVALUATIONS, shards=SHARDS, watch=watch)
+    for name, (executor_options, watch) in plans.items():
+        found = sharded(subject, executor_options, evaluations=EVALUATIONS, shards=SHARDS, watch=watch)
         speeds[name] = found["evaluations"] / found["seconds"]
     print(f"\n| census, {EVALUATIONS:,} people, {SHARDS} shards | people/s | ratio |\n| --- | --: | --: |")
     for name, speed in speeds.items():
@@ -187,7 +191,8 @@ def _by_cases() -> list[tuple[float, float]]:
     for n in CASES:
         # Shards of one size, so that more people are more of the same; the fastest of two, but for the longest.
         tries = [
-            sharded(subject, Hands(1), evaluations=n, shards=n // SHARE) for _ in range(1 if n == CASES[-1] else 2)
+            sharded(subject, ExecutorOptions(1), evaluations=n, shards=n // SHARE)
+            for _ in range(1 if n == CASES[-1] else 2)
         ]
         one = min(tries, key=lambda found: found["seconds"])
         found.append((float(n), float(one["seconds"])))
@@ -277,8 +282,11 @@ def _nothing(_: Any, shard: int, signals: Signals) -> int:  # noqa: ARG001
 def simulation() -> None:
     """Thousands of shards that do nothing: what is left is the scheduler, and ours."""
     print(f"\n| {NOTHING:,} shards of nothing | ms a shard | coordinator, ms a shard |\n| --- | --: | --: |")
-    for name, hands in (("processes, 2", Hands(2)), ("Ray, 2 workers", Hands(2, ray="local"))):
-        with open_executor(hands, Job(_shared, _nothing, None)) as executor:
+    for name, executor_options in (
+        ("processes, 2", ExecutorOptions(2)),
+        ("Ray, 2 workers", ExecutorOptions(2, ray="local")),
+    ):
+        with open_executor(executor_options, Job(_shared, _nothing, None)) as executor:
             begin, cpu = time.perf_counter(), time.process_time()
             carried = carry_out(executor, ((number, number) for number in range(NOTHING)))
             took, spent = time.perf_counter() - begin, time.process_time() - cpu

@@ -1,8 +1,37 @@
-"""Sphinx: Markdown pages, one theme, nothing else."""
+"""Sphinx: Markdown pages, one theme, and a reference that is read off the docstrings."""
 
 project = "fairbits"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "fairbits"
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
+
+# Docstrings have numpydoc sections; types stand in the signatures.
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_preprocess_types = False
+autodoc_default_options = {"members": True, "show-inheritance": False, "member-order": "bysource"}
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_class_signature = "mixed"
+maximum_signature_line_length = 88
+
+TOP = "api/index"  # the page of the names that `import fairbits` gives
+
+
+def skip_elsewhere(app, what, name, member, skip, options):  # noqa: ARG001
+    """Show a name once: those of the top level on its page, and nothing that another library wrote."""
+    import fairbits
+
+    if str(getattr(member, "__module__", "") or "").startswith("matplotlib"):
+        return True
+    if what == "module" and app.env.current_document.docname != TOP and name in fairbits.__all__:
+        return True
+    return None
+
+
+def setup(app):
+    """Register the hook."""
+    app.connect("autodoc-skip-member", skip_elsewhere)

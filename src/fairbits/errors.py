@@ -38,11 +38,37 @@ class FairbitsError(Exception):
 
     @classmethod
     def of_row(cls, template: str, row: int) -> Self:
-        """The error about a row of a batch; in the message it is counted from 1, as people do."""
+        """An error about one row of a batch.
+
+        Parameters
+        ----------
+        template
+            The message, with ``ROW`` where the row is named.
+        row
+            Position of the row in the batch, counted from 0; the message counts from 1.
+
+        Returns
+        -------
+        Self
+            The error, which remembers its row.
+        """
         return cls(template.replace(ROW, f"row {row + 1:,}"))._about(template, row)
 
     def placed(self, row: int, place: str) -> Self:
-        """The same error about the same row, which stands at another place in a larger whole."""
+        """The same error with another name for the row, for a batch that is part of a larger table.
+
+        Parameters
+        ----------
+        row
+            Position of the row in the larger table, counted from 0.
+        place
+            What to call the row, such as "row 1,201".
+
+        Returns
+        -------
+        Self
+            A new error of the same class.
+        """
         return type(self)(self.template.replace(ROW, place))._about(self.template, row)
 
     def _about(self, template: str, row: int) -> Self:
@@ -106,14 +132,30 @@ def rows_named(first: int = 0, place: Callable[[int], str] | None = None) -> Ite
         raise error.placed(row, f"row {row + 1:,}" if place is None else place(row)) from error.__cause__
 
 
-def choose_from(wanted: str, available: Iterable[str], *, most: int = 20) -> str:
-    """The end of a message about an unknown name: what there is, and the likeliest slip of the pen.
+def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -> str:
+    """The end of a message about an unknown name: the names there are, and the closest one.
 
+    Parameters
+    ----------
+    wanted
+        The unknown name.
+    available
+        The names there are.
+    max_shown
+        How many names to list.
+
+    Returns
+    -------
+    str
+        One or two sentences to end a message with.
+
+    Examples
+    --------
     >>> choose_from("gender", ["age", "sex", "sender"])
     "it has: age, sex, sender. Did you mean 'sender'?"
     """
     names = list(available)
-    shown = ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")
+    shown = ", ".join(names[:max_shown]) + (f", … ({len(names)} in all)" if len(names) > max_shown else "")
     close = difflib.get_close_matches(wanted.lower(), [name.lower() for name in names], n=1, cutoff=0.5)
     hint = next((f" Did you mean {name!r}?" for name in names if close and name.lower() == close[0]), "")
     return f"it has: {shown or 'nothing'}.{hint}"

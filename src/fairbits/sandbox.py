@@ -55,12 +55,12 @@ _kept = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildOutcome:
     """How a child ended. ``fault`` is empty where all went well, else what happened, to follow "it"."""
 
     fault: str = ""
     error: FairbitsError | None = None
-    told: dict[str, Any] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict)
 
 
 def inside() -> bool:
@@ -69,7 +69,18 @@ def inside() -> bool:
 
 
 def out_of_memory(text: str) -> bool:
-    """Whether a library's complaint is about memory."""
+    """Whether a message of a library says that memory ran out.
+
+    Parameters
+    ----------
+    text
+        The message.
+
+    Returns
+    -------
+    bool
+        True for the usual wordings.
+    """
     return _NO_MEMORY.search(text) is not None
 
 
@@ -86,7 +97,7 @@ def kept() -> Iterator[None]:
             _close_all()
 
 
-def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> Outcome:
+def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> ChildOutcome:
     """Run a job in a child process and say how it ended.
 
     Parameters
@@ -105,7 +116,7 @@ def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[s
     Returns
     -------
     Outcome
-        With whatever the job told until it ended.
+        With the facts that the job sent until it ended.
     """
     key = (os.getpid(), needs)
     nursery = _nurseries.pop(key, None)
@@ -145,20 +156,20 @@ class _Nursery:
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
-        self._told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def run(self, request: bytes, seconds: float, memory: int) -> Outcome:
+    def run(self, request: bytes, seconds: float, memory: int) -> ChildOutcome:
         """One job."""
         self._send(len(request).to_bytes(8, "big") + request)
         for package in self.needs:  # while the child does the same
             with contextlib.suppress(ImportError):
                 importlib.import_module(package)
-        told: dict[str, Any] = {}
+        known: dict[str, Any] = {}
         until, most, child = time.monotonic() + _START, None, 0
         fault = ""
         for facts in self._lines():
-            told |= facts
+            known |= facts
             if "pid" in facts and most is None:
                 child = int(facts["pid"])
                 until, most = time.monotonic() + seconds, _resident(child) + memory
@@ -166,14 +177,14 @@ class _Nursery:
             if "ended" in facts:
                 break
             if not fault:
-                fault = self._beyond(child, until, most, told, seconds, memory)
+                fault = self._beyond(child, until, most, known, seconds, memory)
                 if fault:
                     _kill(child or self.process.pid)
         else:
-            told.setdefault("ended", self.process.wait())
+            known.setdefault("ended", self.process.wait())
         if child:
             _kill(child)  # whatever it left behind
-        return Outcome(fault, told=told) if fault else _ending(int(told["ended"]), told, memory)
+        return ChildOutcome(fault, known=known) if fault else _ending(int(known["ended"]), known, memory)
 
     def close(self) -> None:
         """End it, and whatever it started."""
@@ -185,15 +196,15 @@ class _Nursery:
                     pipe.close()
 
     def _beyond(
-        self, child: int, until: float, most: int | None, told: dict[str, Any], seconds: float, memory: int
+        self, child: int, until: float, most: int | None, known: dict[str, Any], seconds: float, memory: int
     ) -> str:
-        if told.get("forked"):
+        if known.get("forked"):
             return "doubles its process (fork)"
         if most is not None and _resident(child) > most:
-            told["memory"] = True
+            known["memory"] = True
             return _too_much(memory)
         if time.monotonic() > until:
-            told["time"] = True
+            known["time"] = True
             return f"does not end within {seconds:g} s"
         return ""
 
@@ -208,14 +219,14 @@ class _Nursery:
         assert self.process.stdout is not None  # noqa: S101 - opened above
         with contextlib.suppress(ValueError, OSError):  # closed while it waits
             for line in self.process.stdout:
-                self._told.put(line)
-        self._told.put(b"")
+                self._received.put(line)
+        self._received.put(b"")
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """What is told, line by line, and an empty dictionary at every look at the clock."""
+        """Facts that the child sends, line by line, and an empty dictionary at every look at the clock."""
         while True:
             try:
-                line = self._told.get(timeout=_TICK)
+                line = self._received.get(timeout=_TICK)
             except queue.Empty:
                 yield {}
                 continue
@@ -321,28 +332,28 @@ def _limit(memory: int, seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _ending(code: int, told: dict[str, Any], memory: int) -> Outcome:  # noqa: PLR0911 - one for each way to end
-    if "memory" in told:
-        return Outcome(_too_much(memory), told=told)
-    if "forked" in told:
-        return Outcome("doubles its process (fork)", told=told)
-    if "done" in told:
-        return Outcome(told=told)
-    if "error" in told:
-        name, text = told["error"]
+def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:  # noqa: PLR0911 - one for each way to end
+    if "memory" in known:
+        return ChildOutcome(_too_much(memory), known=known)
+    if "forked" in known:
+        return ChildOutcome("doubles its process (fork)", known=known)
+    if "done" in known:
+        return ChildOutcome(known=known)
+    if "error" in known:
+        name, text = known["error"]
         if out_of_memory(text):
-            return Outcome(_too_much(memory), told=told | {"memory": True})
-        return Outcome(error=getattr(errors, name, FairbitsError)(text), told=told)
-    if "unexpected" in told:
-        if out_of_memory(told["unexpected"]):
-            return Outcome(_too_much(memory), told=told | {"memory": True})
-        return Outcome(f"fails ({told['unexpected']})", told=told)
-    if "exit" in told:
-        return Outcome(f"asks Python to exit ({told['exit']})", told=told)
+            return ChildOutcome(_too_much(memory), known=known | {"memory": True})
+        return ChildOutcome(error=getattr(errors, name, FairbitsError)(text), known=known)
+    if "unexpected" in known:
+        if out_of_memory(known["unexpected"]):
+            return ChildOutcome(_too_much(memory), known=known | {"memory": True})
+        return ChildOutcome(f"fails ({known['unexpected']})", known=known)
+    if "exit" in known:
+        return ChildOutcome(f"asks Python to exit ({known['exit']})", known=known)
     if code < 0:
-        known = {int(number): number.name for number in signal.Signals}
-        return Outcome(f"ends its process by signal {known.get(-code, -code)}", told=told)
-    return Outcome(f"ends its process with exit code {code}", told=told)
+        names = {int(number): number.name for number in signal.Signals}
+        return ChildOutcome(f"ends its process by signal {names.get(-code, -code)}", known=known)
+    return ChildOutcome(f"ends its process with exit code {code}", known=known)
 
 
 def _too_much(memory: int) -> str:

@@ -28,23 +28,58 @@ _TRICKY_IN_LINES = re.compile(f"(?![\n\t])[{_UNSEEN}]|{_JOINERS}")
 
 
 def harmless(text: str) -> str:
-    """Text of one line in which nothing plays tricks on a terminal or a page.
+    r"""Text of one line in which nothing plays tricks on a terminal or a page.
 
-    >>> harmless("Ma\\x1b[31mle\\n")
+    Parameters
+    ----------
+    text
+        Text from outside.
+
+    Returns
+    -------
+    str
+        The text; control characters and marks that reorder text are replaced.
+
+    Examples
+    --------
+    >>> harmless("Ma\x1b[31mle\n")
     'Ma�[31mle�'
     """
     return text if text.isascii() and text.isprintable() else _TRICKY.sub(REPLACEMENT, text)
 
 
 def harmless_lines(text: str) -> str:
-    """The same for text of several lines: line ends and tabs stay."""
+    """Text of several lines in which nothing plays tricks on a terminal or a page: line ends and tabs stay.
+
+    Parameters
+    ----------
+    text
+        Text from outside.
+
+    Returns
+    -------
+    str
+        The text; other control characters and marks that reorder text are replaced.
+    """
     return text if text.isascii() and text.isprintable() else _TRICKY_IN_LINES.sub(REPLACEMENT, text)
 
 
 def one_line(text: str) -> str:
-    """A sentence: line breaks and tabs become spaces, whatever else is tricky is replaced.
+    r"""A sentence: line breaks and tabs become spaces, whatever else is tricky is replaced.
 
-    >>> one_line("cannot read it:\\n  no such file")
+    Parameters
+    ----------
+    text
+        Text from outside.
+
+    Returns
+    -------
+    str
+        The text on one line.
+
+    Examples
+    --------
+    >>> one_line("cannot read it:\n  no such file")
     'cannot read it: no such file'
     """
     if "\n" in text or "\r" in text or "\t" in text:
@@ -52,21 +87,51 @@ def one_line(text: str) -> str:
     return harmless(text)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, max_letters: int) -> str:
     """Harmless text of at most so many characters.
 
+    Parameters
+    ----------
+    text
+        Text from outside.
+    max_letters
+        Length of the result at most.
+
+    Returns
+    -------
+    str
+        The text, ended by "…" where it was cut.
+
+    Examples
+    --------
     >>> shortened("Amer-Indian-Eskimo", 10)
     'Amer-Indi…'
     """
     safe = harmless(text)
-    return safe if len(safe) <= most else safe[: most - 1].rstrip() + "…"
+    return safe if len(safe) <= max_letters else safe[: max_letters - 1].rstrip() + "…"
 
 
 def json_text(document: Any, *, indent: int | None = 2, ascii_only: bool = False) -> str:
-    """A document as JSON that holds every text exactly and shows nothing tricky: such characters are escaped.
+    r"""A document as JSON that holds every text exactly and shows nothing tricky: such characters are escaped.
 
-    >>> print(json_text({"job": "\\u202eevil"}, indent=None))
-    {"job": "\\u202eevil"}
+    Parameters
+    ----------
+    document
+        Anything that ``json.dumps`` takes.
+    indent
+        Spaces per level; None writes one line.
+    ascii_only
+        Escape everything beyond ASCII.
+
+    Returns
+    -------
+    str
+        The JSON text.
+
+    Examples
+    --------
+    >>> print(json_text({"job": "\u202eevil"}, indent=None))
+    {"job": "\u202eevil"}
     """
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
     return text if ascii_only else _TRICKY_IN_LINES.sub(_escaped, text)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.pipeline import Shares, Wishes, audit_subject, is_current
+from fairbits.audit.pipeline import AuditOptions, Shares, audit_subject, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject
@@ -61,8 +61,8 @@ def test_what_a_stage_read_is_told_by_content_and_not_by_the_time_of_files(run: 
 def test_a_run_of_ordinary_people_goes_on_in_an_audit(tmp_path: Path) -> None:
     settings = Settings(Budget(evaluations=400), "random", min_plausibility=20.0, within=2, threads=1)
     search_subject(load_subject("german"), settings, tmp_path / "run")
-    wishes = Wishes(15.0, threads=1, skip=frozenset({"debug", "repair"}))
-    found = audit_subject(load_subject("german"), wishes, tmp_path / "run", resume=True)
+    options = AuditOptions(15.0, threads=1, skip=frozenset({"debug", "repair"}))
+    found = audit_subject(load_subject("german"), options, tmp_path / "run", resume=True)
     assert (found.run.manifest["min_plausibility"], found.run.manifest["within"]) == (20.0, 2)
     with pytest.raises(FairbitsError, match=r"made with min_plausibility 20\.0, but 30\.0 was asked for"):
         CliRunner().invoke(
@@ -79,8 +79,8 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     assert Shares.of(15.0).debug_by < Shares.of(15.0).repair_by < 1.3 * 15.0
     auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
-    wishes = Wishes(2.0, threads=1, skip=frozenset({"repair"}))
-    found = audit_subject(load_subject("german"), wishes, tmp_path / "run", tell=lambda *words: said.append(words))
+    options = AuditOptions(2.0, threads=1, skip=frozenset({"repair"}))
+    found = audit_subject(load_subject("german"), options, tmp_path / "run", tell=lambda *words: said.append(words))
     assert "did not fit into the budget of 2 s" in found.faults["debug"]
     assert "fairbits debug" in found.faults["debug"]
     assert said[0][:2] == ("plan", "plan")

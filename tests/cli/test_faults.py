@@ -20,7 +20,7 @@ import pytest
 from fairbits import Schema
 from fairbits.cli.faults import sentence_of
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
 from fairbits.store.records import Layout
@@ -165,7 +165,7 @@ def test_a_sharded_run_that_is_removed_is_noticed_at_once(workers: int, tmp_path
             gone = time.monotonic()
 
     with pytest.raises(FairbitsError, match="was removed or moved while it was being written") as found:
-        planted_search(folder, Hands(workers), watch=remove, budget=_much())
+        planted_search(folder, ExecutorOptions(workers), watch=remove, budget=_much())
     assert time.monotonic() - gone < 30  # far less, on a machine with nothing else to do
     assert "safe" not in str(found.value)
     assert not folder.exists()

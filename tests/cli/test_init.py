@@ -53,7 +53,7 @@ def test_a_table_becomes_a_subject(folder: Path) -> None:
     assert subject.schema.names == ("age", "job", "sex", "years_employed")
     assert subject.schema.protected == ("age", "sex")
     assert subject.encoding.width == 5
-    assert subject.schema.most_twins == 1000
+    assert subject.schema.max_twins == 1000
     again = init(folder, *WHOLE)
     assert again.returncode == 2
     assert "'subject.toml' exists; choose another --out or add --force" in again.stderr

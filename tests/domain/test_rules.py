@@ -26,7 +26,7 @@ PAY = Attribute(name="pay per hour", kind="real", low=-2.0, high=2.0)
 SCHEMA = Schema((AGE, BAND, JOB, SEX, PAY))
 
 # --- trees at random: truths over comparisons over sums ------------------------------------------------------------
-numbers = st.builds(syntax.Number, st.integers(0, 20).map(float) | st.sampled_from([0.5, 1.25]))
+numbers = st.builds(syntax.NumberLiteral, st.integers(0, 20).map(float) | st.sampled_from([0.5, 1.25]))
 numeric_names = st.sampled_from(["age", "band", "pay per hour"]).map(syntax.Name)
 values = st.recursive(
     numbers | numeric_names,
@@ -63,7 +63,7 @@ people = st.tuples(
 def slow(node, person):  # noqa: PLR0911 - one for each kind of node
     """What a rule means, one person and one node at a time, from the tree as it was written."""
     match node:
-        case syntax.Number(value):
+        case syntax.NumberLiteral(value):
             return value
         case syntax.Name(name):
             code = person[SCHEMA.column(name)]

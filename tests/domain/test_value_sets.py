@@ -52,7 +52,7 @@ def test_everything_survives_the_file() -> None:
         classes=("a", "b", "c"),
         rules=('age < 30 -> job != "Tech"', "thal >= 3"),
         scores="vector",
-        most_twins=7,
+        max_twins=7,
     )
     assert schema_of_document(tomlkit.parse(tomlkit.dumps(document_of_schema(schema))).unwrap()) == schema
     assert schema.movable_columns == (0, 2)
@@ -164,11 +164,11 @@ def test_protected_numbers_get_ranges_within_the_limit(rng: np.random.Generator)
     ages = rng.integers(17, 91, 500).astype(np.float64)
     sex = Attribute(name="sex", kind="category", labels=("F", "M"), protected=True)
     schema = Schema((Attribute(name="age", kind="integer", low=17, high=90, protected=True), sex))
-    assert Twins(coarsened(schema, {"age": ages}, most=1000)).m == 12
-    few = coarsened(schema, {"age": ages}, most=5)
+    assert Twins(coarsened(schema, {"age": ages}, max_twins=1000)).m == 12
+    few = coarsened(schema, {"age": ages}, max_twins=5)
     assert Twins(few).m == 4
     for name, code in few["age"].ranges:
         low, high = map(float, name.split("–"))
         assert low <= code <= high
     with pytest.raises(SchemaError, match=r"4 combinations \(age 2 × sex 2\), more than 3; .*raise --max-twins"):
-        coarsened(schema, {"age": ages}, most=3)
+        coarsened(schema, {"age": ages}, max_twins=3)

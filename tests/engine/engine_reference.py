@@ -8,19 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from fairbits.engine import Activation, Head, Plan
+from fairbits.engine import ActivationCode, Head, Plan
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 ACTIVATIONS = {
-    Activation.IDENTITY: lambda x, _: x,
-    Activation.RELU: lambda x, _: np.maximum(x, 0),
-    Activation.LEAKY_RELU: lambda x, alpha: np.where(x > 0, x, alpha * x),
-    Activation.TANH: lambda x, _: np.tanh(x),
-    Activation.SIGMOID: lambda x, _: 1 / (1 + np.exp(-x)),
-    Activation.GELU: lambda x, _: x * (1 + _erf(x / math.sqrt(2))) / 2,
-    Activation.GELU_TANH: lambda x, _: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
-    Activation.ELU: lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    ActivationCode.IDENTITY: lambda x, _: x,
+    ActivationCode.RELU: lambda x, _: np.maximum(x, 0),
+    ActivationCode.LEAKY_RELU: lambda x, alpha: np.where(x > 0, x, alpha * x),
+    ActivationCode.TANH: lambda x, _: np.tanh(x),
+    ActivationCode.SIGMOID: lambda x, _: 1 / (1 + np.exp(-x)),
+    ActivationCode.GELU: lambda x, _: x * (1 + _erf(x / math.sqrt(2))) / 2,
+    ActivationCode.GELU_TANH: lambda x, _: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    ActivationCode.ELU: lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
 }
 
 
@@ -30,7 +30,7 @@ def random_plan(
     m: int = 5,
     numeric: int = 3,
     lookups: Sequence[int] = (),
-    activation: Activation = Activation.RELU,
+    activation: ActivationCode = ActivationCode.RELU,
     head: Head = Head.SOFTMAX,
     favourable: int = 1,
     seed: int = 0,
@@ -83,7 +83,7 @@ def logits(plan: Plan, codes: np.ndarray) -> np.ndarray:
     x = x[:, None, :] + plan.twins
     weight, bias = 0, 0
     for layer, (i, o) in enumerate(pairwise(plan.widths)):
-        x = ACTIVATIONS[Activation(plan.activations[layer])](x, float(plan.alphas[layer]))
+        x = ACTIVATIONS[ActivationCode(plan.activations[layer])](x, float(plan.alphas[layer]))
         x = x @ plan.weights[weight : weight + i * o].reshape(i, o).astype(np.float64)
         x = x + plan.biases[bias : bias + o]
         weight, bias = weight + i * o, bias + o

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import Activation, Evaluation, Head, Plan, classes, evaluate, scores
+from fairbits.engine import ActivationCode, Evaluation, Head, Plan, classes, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
 FIELDS = [f.name for f in dataclasses.fields(Evaluation) if f.default is dataclasses.MISSING and f.name != "m"]
@@ -144,7 +144,7 @@ def overflowing(activation, head, scale=1e30):
 @pytest.mark.parametrize("head", list(Head))
 @pytest.mark.parametrize("activation", ["RELU", "LEAKY_RELU", "GELU", "GELU_TANH", "ELU", "IDENTITY"])
 def test_overflow_is_an_error_and_not_a_score(activation, head):
-    plan = overflowing(Activation[activation], head)
+    plan = overflowing(ActivationCode[activation], head)
     codes = random_codes(plan, 100)
     for ask in (lambda: scores(plan, codes, threads=1), lambda: run(plan, codes, 2)):
         with pytest.raises(ModelError, match="must stay within float32, but it overflows for row 1;"):
@@ -172,7 +172,7 @@ def test_nan_inside_a_network_reaches_the_check(activation):
         twins=[[size, size]],
         widths=[2, 2, 1, 1],
         head=Head.SIGMOID,
-        activations=[Activation.IDENTITY, Activation.IDENTITY, Activation[activation]],
+        activations=[ActivationCode.IDENTITY, ActivationCode.IDENTITY, ActivationCode[activation]],
         alphas=[0, 0, 1],
         weights=[10, 0, 0, 10, 1, -1, 1],
         biases=[0, 0, 0, 0],
@@ -183,7 +183,7 @@ def test_nan_inside_a_network_reaches_the_check(activation):
 
 def test_saturated_neurons_are_fine():
     """Huge weights before a tanh only make it certain."""
-    plan = random_plan((9, 6, 2), activation=Activation.TANH)
+    plan = random_plan((9, 6, 2), activation=ActivationCode.TANH)
     plan = dataclasses.replace(plan, bias=plan.bias * np.float32(1e38), twins=plan.twins * np.float32(1e38))
     assert np.isfinite(scores(plan, random_codes(plan, 30), threads=1)).all()
 
@@ -194,7 +194,7 @@ def test_weights_that_are_not_normal_numbers_are_none() -> None:
         twins=np.zeros((2, 2)),
         widths=np.array([2, 1]),
         head=Head.LINEAR,
-        activations=np.array([Activation.RELU]),
+        activations=np.array([ActivationCode.RELU]),
         alphas=np.zeros(1),
         weights=np.array([3e-39, 2.0]),
         biases=np.zeros(1),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairbits.engine import Activation, Head, Plan, evaluate, scores
+from fairbits.engine import ActivationCode, Head, Plan, evaluate, scores
 
 FOLDERS = [parent / "shared" / "reference" for parent in Path(__file__).resolve().parents]
 REFERENCE = next((folder for folder in FOLDERS if folder.is_dir()), None)
@@ -34,7 +34,7 @@ def plan_of(data, net):
         widths=[net[f"b{i}"].size for i in range(layers)],
         head=Head.SOFTMAX,
         favourable=1,
-        activations=[Activation.RELU] * (layers - 1),
+        activations=[ActivationCode.RELU] * (layers - 1),
         alphas=np.zeros(layers - 1),
         weights=np.concatenate([net[f"W{i}"].ravel() for i in range(1, layers)]),
         biases=np.concatenate([net[f"b{i}"] for i in range(1, layers)]),

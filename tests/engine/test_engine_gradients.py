@@ -11,7 +11,7 @@ from engine_reference import random_codes, random_plan
 
 from fairbits import Attribute, Schema
 from fairbits.domain import Encoding, Lookup, Numeric, Twins
-from fairbits.engine import Activation, Head, Plan, gradients, plan_of, scores
+from fairbits.engine import ActivationCode, Head, Plan, gradients, plan_of, scores
 from fairbits.errors import ModelError, OptionError, TableError
 from fairbits.models import Activation as NetworkActivation
 from fairbits.models import Network
@@ -122,7 +122,7 @@ def test_layers_may_differ_and_slopes_may_be_negative(rng):
     assert_as_reference(network, encoding, schema, rng)
 
 
-@pytest.mark.parametrize("activation", [a for a in Activation if a > Activation.LEAKY_RELU])
+@pytest.mark.parametrize("activation", [a for a in ActivationCode if a > ActivationCode.LEAKY_RELU])
 def test_slopes_are_accurate(activation):
     """One neuron whose twins are the arguments, against differences of its exact values."""
     x = np.linspace(-20, 20, 40001)
@@ -148,7 +148,11 @@ def test_slopes_are_accurate(activation):
 
 
 def test_kinks_have_the_slope_below():
-    for activation, slope in ((Activation.RELU, 0.0), (Activation.LEAKY_RELU, 0.25), (Activation.IDENTITY, 1.0)):
+    for activation, slope in (
+        (ActivationCode.RELU, 0.0),
+        (ActivationCode.LEAKY_RELU, 0.25),
+        (ActivationCode.IDENTITY, 1.0),
+    ):
         plan = Plan(
             bias=[0],
             twins=[[0]],
@@ -235,7 +239,7 @@ def test_overflow_is_an_error():
 
 def test_overflow_on_the_way_back_is_an_error():
     """All neurons rest at 0, where a tanh is steepest: the scores are fine."""
-    plan = random_plan((9, 6, 5, 2), m=4, numeric=2, activation=Activation.TANH)
+    plan = random_plan((9, 6, 5, 2), m=4, numeric=2, activation=ActivationCode.TANH)
     still = {name: getattr(plan, name) * 0 for name in ("bias", "twins", "biases", "numeric_shifts")}
     plan = dataclasses.replace(plan, weights=plan.weights * np.float32(1e30), **still)
     codes = np.zeros((100, 2))

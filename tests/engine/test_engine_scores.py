@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from engine_reference import ACTIVATIONS, logits, random_codes, random_plan, score
 
-from fairbits.engine import Activation, Head, Plan, evaluate, scores
+from fairbits.engine import ActivationCode, Head, Plan, evaluate, scores
 
 SHAPES = [
     (2,),
@@ -35,7 +35,7 @@ def test_shapes_and_encodings(widths, encoding):
     assert_close(plan, random_codes(plan, 50))
 
 
-@pytest.mark.parametrize("activation", list(Activation))
+@pytest.mark.parametrize("activation", list(ActivationCode))
 def test_activations(activation):
     plan = random_plan((19, 10, 5, 2), activation=activation, lookups=(3,))
     assert_close(plan, random_codes(plan, 50) * 3 // 3)
@@ -81,7 +81,7 @@ def test_sizes(n, m):
 def test_elementary_functions_are_accurate(activation, limit):
     """One neuron whose twins are the arguments, and a linear head that hands its output on."""
     x = np.linspace(-12, 4, 40001, dtype=np.float32)
-    kind = Activation[activation]
+    kind = ActivationCode[activation]
     plan = Plan(
         bias=[0],
         twins=x[:, None],

@@ -85,7 +85,7 @@ def test_blocks_and_chunks_change_nothing(rng, people_schema, monkeypatch) -> No
     options = {"epsilon": EPSILON, "partition": "constrained"}
     whole = study(network, encoding, twins, people, dos, threads=1, **options)
     monkeypatch.setattr("fairbits.engine.interventions.BLOCK_BYTES", 1)
-    monkeypatch.setattr("fairbits.engine.interventions.LEAST_BLOCK", 1)
+    monkeypatch.setattr("fairbits.engine.interventions.MIN_BLOCK", 1)
     monkeypatch.setattr("fairbits.engine.batches.CHUNK", 1)
     pieces = study(network, encoding, twins, people, dos, threads=3, **options)
     assert np.array_equal(whole.k, pieces.k)

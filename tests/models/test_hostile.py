@@ -574,7 +574,7 @@ def idle(given: Any, tell: Any) -> None:
 def test_a_child_tells_and_ends() -> None:
     outcome = sandbox.try_out(f"{__name__}:idle", 3, seconds=20, memory=1 << 28)
     assert not outcome.fault
-    assert outcome.told["heard"] == 3
+    assert outcome.known["heard"] == 3
     assert not sandbox.inside()
 
 

@@ -14,7 +14,7 @@ from fairbits.errors import CapabilityError, OptionError
 from fairbits.paper import Contest
 from fairbits.paper import contest as compare
 from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Comparison, Entry
+from fairbits.paper.contest import Entry, StrategyComparison
 from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing
 from fairbits.search import STRATEGIES, Budget
 
@@ -125,9 +125,9 @@ def test_equals_are_hardly_ever_told_apart() -> None:
     assert 2 <= twins_crowned <= 24  # two equals far above ten others: one test at 5 % decides
 
 
-def comparison(**runs: list[int]) -> Comparison:
+def comparison(**runs: list[int]) -> StrategyComparison:
     entries = [Entry(name, [{"id_cases": ids, "evaluations": 1} for ids in mine]) for name, mine in runs.items()]
-    return Comparison("small", replace(SHORT, repeats=len(next(iter(runs.values())))), entries)
+    return StrategyComparison("small", replace(SHORT, repeats=len(next(iter(runs.values())))), entries)
 
 
 def test_nobody_is_crowned_whom_the_test_does_not_tell_apart() -> None:

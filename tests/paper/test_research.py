@@ -14,7 +14,7 @@ from fairbits.paper import subjects
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.published import SUBJECTS, number, published, row_of
-from fairbits.paper.research import Plan
+from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.subjects import Roster, datasets, roster
 
 from ..cli.calling import fairbits
@@ -60,7 +60,7 @@ def test_missing_data_are_named_with_what_stands_in(nothing_added) -> None:
 
 def test_rq1_and_rq2_go_on_where_they_were(tmp_path) -> None:
     found = roster(["heart"])
-    plan = Plan.of("rq1", found, tmp_path, seconds=0.2)
+    plan = ExperimentPlan.of("rq1", found, tmp_path, seconds=0.2)
     first = plan.run()
     assert [row[1] for row in first.rows] == ["dice", "climb", "paper"]
     assert first.rows[2][5] == 10.01
@@ -68,14 +68,14 @@ def test_rq1_and_rq2_go_on_where_they_were(tmp_path) -> None:
     assert plan.run().rows == first.rows
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
     assert "| heart | dice | 14 |" in (tmp_path / "rq1.md").read_text()
-    second = Plan.of("rq2", found, tmp_path, seconds=0.2, strategies=["adf", "dice"]).run()
+    second = ExperimentPlan.of("rq2", found, tmp_path, seconds=0.2, strategies=["adf", "dice"]).run()
     assert [row[0] for row in second.rows] == ["heart: age"] * 2 + ["heart: sex"] * 2
     assert second.rows[0][3] == 25_800
     assert any("not comparable one to one" in note for note in second.notes)
 
 
 def test_the_full_plan_is_the_papers(tmp_path) -> None:
-    plan = Plan.of("rq2", roster(["heart"]), tmp_path, full=True)
+    plan = ExperimentPlan.of("rq2", roster(["heart"]), tmp_path, full=True)
     assert plan.contest.budget.seconds == 900
     assert plan.contest.repeats == 10
 

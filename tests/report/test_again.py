@@ -15,7 +15,7 @@ from fairbits import Budget, load_subject
 from fairbits.audit.remake import check, compare, settings_again
 from fairbits.cli.app import app
 from fairbits.report import words
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings, search_subject, tasks
 from fairbits.store import Run
@@ -78,7 +78,12 @@ def test_other_budgets(budget: Budget, shards: int | None, tmp_path: Path, monke
 
 def test_a_timed_run_by_several_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = load_subject("german")
-    run = search(subject, Settings(Budget(seconds=1.0), options={"seeds": 50}), tmp_path / "run", hands=Hands(2))
+    run = search(
+        subject,
+        Settings(Budget(seconds=1.0), options={"seeds": 50}),
+        tmp_path / "run",
+        executor_options=ExecutorOptions(2),
+    )
     assert run.summary is not None
     assert len(run.summary["ends"]) == run.summary["shards"] == 2
     made_again(run, tmp_path, monkeypatch)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Network, Subject
-from fairbits.audit.pipeline import Audited
+from fairbits.audit.pipeline import AuditResult
 from fairbits.cli.render.audit import show as show_audit
 from fairbits.cli.render.measure import show as show_measure
 from fairbits.debug import debug_run
@@ -49,12 +49,12 @@ def without_columns() -> Subject:
 
 
 @pytest.fixture(scope="module", params=[without_weight, without_columns])
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     make: Callable[[], Subject] = request.param
     return Audit.of(make()).audit(budget="3s", out=tmp_path_factory.mktemp("runs") / "blind", threads=1)
 
 
-def test_every_face_says_exactly_nothing(found: Audited, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_face_says_exactly_nothing(found: AuditResult, capsys: pytest.CaptureFixture[str]) -> None:
     data = found.data
     assert found.faults == {}
     assert data.warnings == ()
@@ -70,7 +70,7 @@ def test_every_face_says_exactly_nothing(found: Audited, capsys: pytest.CaptureF
             assert word not in direct, word
 
 
-def test_the_files_say_so(found: Audited) -> None:
+def test_the_files_say_so(found: AuditResult) -> None:
     summary = json.loads((found.page.parent / "summary.json").read_text())
     assert summary["measure"]["blind"] is True
     assert summary["measure"]["q_inf_max"] == 0

@@ -15,7 +15,7 @@ from fairbits import Subject
 from fairbits.paper import Contest
 from fairbits.paper import contest as compare
 from fairbits.report import compute_report, contest_of, render_contest, render_html
-from fairbits.report.fleet import Audited, Fleet, render_fleet
+from fairbits.report.fleet import Fleet, FleetMember, render_fleet
 from fairbits.search import Budget
 from fairbits.store import Run
 
@@ -30,8 +30,8 @@ PAGES = ["report", "compare", "fleet"]
 @pytest.fixture(scope="module")
 def pages(audited: Run, subject: Subject) -> dict[str, str]:
     contest = compare(planted_subject(), Contest(Budget(evaluations=500), repeats=2), ["random", "themis"])
-    whole = Audited("credit", "credit.toml", "credit/report.html", bits=2.5, bits_limit=2.6, k_max=6, flip_rate=0.1)
-    broken = Audited(HOSTILE[1], "b.toml", error=HOSTILE[0])
+    whole = FleetMember("credit", "credit.toml", "credit/report.html", bits=2.5, bits_limit=2.6, k_max=6, flip_rate=0.1)
+    broken = FleetMember(HOSTILE[1], "b.toml", error=HOSTILE[0])
     fleet = Fleet(HOSTILE[7], "about 60 s each", "2026-01-01T00:00:00", (whole, broken))
     return {
         "report": render_html(compute_report(audited, subject=subject, threads=1)),

@@ -1,4 +1,4 @@
-"""Comparisons and the paper's tables by many hands: every cell is a shard, and is made once."""
+"""Comparisons and the paper's tables by many workers: every cell is a shard, and is made once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fairbits.paper import Contest
 from fairbits.paper import contest as compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
-from fairbits.paper.research import Plan
+from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.spread import cells_job
 from fairbits.paper.subjects import Roster
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.search import Budget
 from tests.search.planted import planted_subject
 
@@ -28,7 +28,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
         contest,
         ["random"],
         folder=tmp_path,
-        hands=Hands(2),
+        executor_options=ExecutorOptions(2),
         progress=lambda done, *_: seen.append(done),
     )
     assert seen == [0, 1, 2, 3]
@@ -41,7 +41,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
         contest,
         ["random"],
         folder=tmp_path,
-        hands=Hands(2),
+        executor_options=ExecutorOptions(2),
         progress=lambda done, *_: again.append(done),
     )
     assert again == []
@@ -49,20 +49,20 @@ def test_a_comparison_by_two(tmp_path) -> None:
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool) -> None:
-    job = cells_job(Contest(Budget(evaluations=10)), Hands(2), planted_subject(), trust_pickle=trusted)
+    job = cells_job(Contest(Budget(evaluations=10)), ExecutorOptions(2), planted_subject(), trust_pickle=trusted)
     assert job.shared.subject.grants.get("trust_pickle", False) is trusted
 
 
 def test_the_papers_cells(tmp_path) -> None:
     found = Roster(["heart"], [])
-    plan = Plan.of("rq1", found, tmp_path, seconds=0.2, strategies=["random"])
-    table = plan.run(hands=Hands(1))
+    plan = ExperimentPlan.of("rq1", found, tmp_path, seconds=0.2, strategies=["random"])
+    table = plan.run(executor_options=ExecutorOptions(1))
     assert table.rows[0][:2] == ["heart", "random"]
-    made = ablation(found, tmp_path, queries=20_000, repeats=1, hands=Hands(1))
+    made = ablation(found, tmp_path, queries=20_000, repeats=1, executor_options=ExecutorOptions(1))
     kept = {path.name for path in tmp_path.glob("cells/*.json")}
     assert "rq1-heart-random-0.json" in kept
     assert "ablation-heart-binary-0.json" in kept
     assert len(made.rows) == 3
-    located, _ = rq3(found, tmp_path, seconds=0.3, hands=Hands(1))
+    located, _ = rq3(found, tmp_path, seconds=0.3, executor_options=ExecutorOptions(1))
     assert located.rows[0][:2] == ["heart", "dice"]
     assert (tmp_path / "cells" / "rq3-heart-dice.json").is_file()

@@ -1,4 +1,4 @@
-"""Neurons held by many hands do what they do when one process holds them."""
+"""Neurons held by many workers do what they do when one process holds them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from fairbits.debug.neurons import try_here
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.scale import neurons as debugging
 from tests.search.planted import every_person, planted_subject
 
@@ -19,9 +19,9 @@ def test_blocks_of_interventions_are_put_together_in_order(monkeypatch) -> None:
     cases = every_person(subject.schema)
     dos = [Do(0, 0, value) for value in (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)]
     alone = try_here(evaluator, subject, cases, dos, judged=True)
-    spread = debugging.try_out_by(Hands(1))
+    spread = debugging.try_out_by(ExecutorOptions(1))
     assert spread is not None
     together = spread(evaluator, subject, cases, dos, judged=True)
     for name in ("accuracy", "k_mean", "id_rate"):
         assert np.array_equal(getattr(alone, name), getattr(together, name))
-    assert debugging.try_out_by(Hands()) is None
+    assert debugging.try_out_by(ExecutorOptions()) is None

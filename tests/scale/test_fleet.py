@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
 from fairbits.audit.fleet import audit_fleet, find_ships
-from fairbits.audit.pipeline import Wishes
+from fairbits.audit.pipeline import AuditOptions
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
-from fairbits.report.fleet import Audited, Fleet, render_fleet
+from fairbits.report.fleet import Fleet, FleetMember, render_fleet
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
 from tests.search.planted import planted_subject
@@ -43,9 +43,9 @@ def harbour(tmp_path):
 
 def test_one_that_fails_stops_nobody(harbour, tmp_path) -> None:
     seen = []
-    wishes = Wishes(1.0, skip=frozenset({"debug", "repair"}))
+    options = AuditOptions(1.0, skip=frozenset({"debug", "repair"}))
     fleet, page = audit_fleet(
-        harbour, wishes, tmp_path / "out", progress=lambda done, total, one: seen.append((done, total))
+        harbour, options, tmp_path / "out", progress=lambda done, total, one: seen.append((done, total))
     )
     assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
     assert [one.name for one in fleet.ranked] == ["credit", "blind"]
@@ -59,7 +59,7 @@ def test_one_that_fails_stops_nobody(harbour, tmp_path) -> None:
     document = json.loads((page.parent / "fleet.json").read_text())
     assert [one["name"] for one in document["subjects"]] == ["credit", "blind", "broken", "stray"]
     shutil.rmtree(harbour / "broken")
-    again, _ = audit_fleet(harbour, wishes, tmp_path / "out")
+    again, _ = audit_fleet(harbour, options, tmp_path / "out")
     assert [one.bits for one in again.ranked] == [one.bits for one in fleet.ranked]
 
 
@@ -80,16 +80,16 @@ def test_folders_without_subjects(tmp_path) -> None:
 
 
 def test_names_are_only_text() -> None:
-    evil = Audited("<script>alert(1)</script>", "x", report="a/report.html", bits=1.0, bits_limit=2.0)
-    page = render_fleet(Fleet("f", "t", "2026-01-01", (evil, Audited("y", "z", error="<img src=x>"))))
+    evil = FleetMember("<script>alert(1)</script>", "x", report="a/report.html", bits=1.0, bits_limit=2.0)
+    page = render_fleet(Fleet("f", "t", "2026-01-01", (evil, FleetMember("y", "z", error="<img src=x>"))))
     assert "<script>alert" not in page
     assert "<img" not in page
 
 
 def test_bars_and_flips_say_what_the_figures_say() -> None:
     """A bar is the share of the model's own limit; a regression has no decision that could flip."""
-    number = Audited("pay", "pay.toml", "pay/report.html", bits=2.0, bits_limit=2.0, k_max=4, cases=50)
-    wide = Audited("wide", "w.toml", "w/report.html", bits=1.0, bits_limit=3.17, flip_rate=0.2, id_cases=7, cases=9)
+    number = FleetMember("pay", "pay.toml", "pay/report.html", bits=2.0, bits_limit=2.0, k_max=4, cases=50)
+    wide = FleetMember("wide", "w.toml", "w/report.html", bits=1.0, bits_limit=3.17, flip_rate=0.2, id_cases=7, cases=9)
     page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (number, wide)))
     rows = page.split("<tr>")[2:4]
     assert "width: 100%" in rows[0]
@@ -105,13 +105,13 @@ def test_a_regression_reports_no_flips(tmp_path) -> None:
     network = Network.build([np.array([[1.0], [3.0]])], [np.zeros(1)], head="linear")
     subject = make_subject("pay", network, schema, Table(codes, codes @ [1.0, 3.0] + rng.normal(0, 0.1, 60)))
     export_subject(subject, tmp_path / "models" / "pay")
-    wishes = Wishes(1.0, skip=frozenset({"debug", "repair"}))
-    fleet, _ = audit_fleet(tmp_path / "models", wishes, tmp_path / "out")
+    options = AuditOptions(1.0, skip=frozenset({"debug", "repair"}))
+    fleet, _ = audit_fleet(tmp_path / "models", options, tmp_path / "out")
     assert (fleet.ranked[0].id_cases, fleet.ranked[0].flip_rate) == (None, None)
 
 
 def test_a_fleet_without_bits_crowns_nobody() -> None:
-    none = Audited("a", "a.toml", "a/report.html", bits=0.0, bits_limit=2.0)
+    none = FleetMember("a", "a.toml", "a/report.html", bits=0.0, bits_limit=2.0)
     assert Fleet("models", "", "2026-01-01", (none,)).sentence == (
         "No use of protected attributes was found in one model."
     )

@@ -11,9 +11,9 @@ import pytest
 from fairbits import Network
 from fairbits.debug.sample import sample_cases
 from fairbits.errors import ModelError, OptionError
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
-from fairbits.search import Budget, Plan, Settings, search_subject
+from fairbits.search import Budget, Settings, TaskPlan, search_subject
 from fairbits.store import Run
 from tests.search.planted import planted_subject
 
@@ -21,7 +21,7 @@ from .work import EVALUATIONS, SHARDS, cases_of, planted_search
 
 
 def test_several_processes_give_the_same_cases(alone: Run, tmp_path) -> None:
-    together = planted_search(tmp_path / "run", Hands(2))
+    together = planted_search(tmp_path / "run", ExecutorOptions(2))
     assert cases_of(together).equals(cases_of(alone))
     assert together.scale is not None
     assert together.scale["executor"] == "processes"
@@ -34,7 +34,7 @@ def test_several_processes_give_the_same_cases(alone: Run, tmp_path) -> None:
 
 
 def test_threads_do_not_matter_either(alone: Run, tmp_path) -> None:
-    assert cases_of(planted_search(tmp_path / "run", Hands(threads=2))).equals(cases_of(alone))
+    assert cases_of(planted_search(tmp_path / "run", ExecutorOptions(threads=2))).equals(cases_of(alone))
 
 
 def test_nobody_is_shown_twice(alone: Run) -> None:
@@ -50,7 +50,7 @@ def test_nobody_is_shown_twice(alone: Run) -> None:
 def test_one_shard_is_the_search_without_any(tmp_path) -> None:
     settings = Settings(Budget(evaluations=5000), options={"seeds": 25})
     plain = search_subject(planted_subject(), settings, tmp_path / "plain")
-    shard = planted_search(tmp_path / "shard", Hands(1), shards=1, budget=settings.budget)
+    shard = planted_search(tmp_path / "shard", ExecutorOptions(1), shards=1, budget=settings.budget)
     assert cases_of(shard).equals(cases_of(plain))
 
 
@@ -60,7 +60,12 @@ def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatc
     settings = Settings(Budget(seconds=1e9), "exhaustive", {"distance": distance})
     plain = search_subject(planted_subject(), settings, tmp_path / "plain")
     cut = planted_search(
-        tmp_path / "cut", Hands(1), shards=3, budget=settings.budget, strategy="exhaustive", options=settings.options
+        tmp_path / "cut",
+        ExecutorOptions(1),
+        shards=3,
+        budget=settings.budget,
+        strategy="exhaustive",
+        options=settings.options,
     )
     assert cut.status == plain.status == "finished"
     assert cut.summary["exact"] == plain.summary["exact"]
@@ -69,17 +74,17 @@ def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatc
 
 
 def test_a_search_that_the_clock_ends(tmp_path) -> None:
-    run = planted_search(tmp_path / "run", Hands(1), shards=None, budget=Budget(seconds=0.3))
+    run = planted_search(tmp_path / "run", ExecutorOptions(1), shards=None, budget=Budget(seconds=0.3))
     assert run.status == "finished"
     assert run.manifest["shards"] == 1  # one worker has nobody to share the clock with
     assert run.summary["ends"] == [run.summary["evaluations"]]
     assert run.summary["cases"] == len(run) > 0
-    more = planted_search(tmp_path / "run", Hands(1), shards=None, budget=Budget(seconds=0.6), resume=True)
+    more = planted_search(tmp_path / "run", ExecutorOptions(1), shards=None, budget=Budget(seconds=0.6), resume=True)
     assert more.summary["evaluations"] > run.summary["evaluations"]
 
 
 def test_debug_draws_the_same_cases(alone: Run, tmp_path) -> None:
-    again = planted_search(tmp_path / "run", Hands(threads=2))
+    again = planted_search(tmp_path / "run", ExecutorOptions(threads=2))
     drawn = [sample_cases(run, 50, np.random.default_rng(0))[0] for run in (alone, again)]
     assert np.array_equal(*drawn)
 
@@ -88,12 +93,12 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
     class Endless:
         rounds, name = None, "climb"
 
-    def plan(shards: int | None = None, **budget: float) -> Plan:
-        return Plan.of(Budget(**budget), Endless(), seed=0, m=10, tasks=shards)  # type: ignore[arg-type]
+    def plan(shards: int | None = None, **budget: float) -> TaskPlan:
+        return TaskPlan.of(Budget(**budget), Endless(), seed=0, m=10, tasks=shards)  # type: ignore[arg-type]
 
     assert [plan(evaluations=n).count for n in (1, 499_999, 500_000, 10**7, 10**8, 10**9)] == [1, 1, 2, 40, 100, 1000]
     assert plan(seconds=5).count == 1
-    assert Plan.of(Budget(seconds=5), Endless(), seed=0, m=10, shared=True).count is None  # type: ignore[arg-type]
+    assert TaskPlan.of(Budget(seconds=5), Endless(), seed=0, m=10, shared=True).count is None  # type: ignore[arg-type]
     assert plan(queries=10_000_000).count == 4
     cut = plan(evaluations=1003, shards=4)
     shares = [shard.budget.evaluations for shard in cut.tasks()]
@@ -107,13 +112,13 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
 
 def test_what_cannot_go_on_says_so(alone: Run, tmp_path) -> None:
     with pytest.raises(OptionError, match="its shards were cut from 16000"):
-        planted_search(alone.folder, Hands(1), budget=Budget(evaluations=20_000), resume=True, shards=None)
+        planted_search(alone.folder, ExecutorOptions(1), budget=Budget(evaluations=20_000), resume=True, shards=None)
     with pytest.raises(OptionError, match="has 8 shards, not 3"):
-        planted_search(alone.folder, Hands(1), resume=True, shards=3)
+        planted_search(alone.folder, ExecutorOptions(1), resume=True, shards=3)
     one = Settings(Budget(evaluations=100))
     search_subject(planted_subject(), one, tmp_path / "plain")
     more = planted_search(
-        tmp_path / "plain", Hands(2), options={}, budget=Budget(evaluations=150), resume=True, shards=None
+        tmp_path / "plain", ExecutorOptions(2), options={}, budget=Budget(evaluations=150), resume=True, shards=None
     )
     assert more.summary["evaluations"] == 150  # one task is one task, whoever goes on with it
 
@@ -131,9 +136,9 @@ def test_a_model_that_cannot_travel(tmp_path) -> None:
     stuck = dataclasses.replace(subject, model=Stuck(**parts))
     settings = Settings(Budget(evaluations=1000), "random")
     with pytest.raises(ModelError, match=r"cannot be sent to other processes .*locked door.*leave the workers out"):
-        search(stuck, settings, tmp_path / "run", hands=Hands(2))
+        search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(2))
     assert not (tmp_path / "run").exists()
-    assert len(search(stuck, settings, tmp_path / "run", hands=Hands(1), shards=2)) > 0
+    assert len(search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(1), shards=2)) > 0
 
 
 def test_run_json_names_who_did_it(alone: Run) -> None:

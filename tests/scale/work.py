@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run
@@ -16,11 +16,11 @@ from tests.search.planted import planted_subject
 SHARDS, EVALUATIONS = 8, 16_000
 
 
-def planted_search(folder: Path | str, hands: Hands | None = None, **more: Any) -> Run:
+def planted_search(folder: Path | str, executor_options: ExecutorOptions | None = None, **more: Any) -> Run:
     """Eight shards of the planted subject."""
     chosen = {"budget": Budget(evaluations=EVALUATIONS), "strategy": "climb", "options": {"seeds": 25}}
     settings = Settings(**{name: more.pop(name, value) for name, value in chosen.items()})
-    return search(planted_subject(), settings, folder, hands=hands, **{"shards": SHARDS, **more})
+    return search(planted_subject(), settings, folder, executor_options=executor_options, **{"shards": SHARDS, **more})
 
 
 def cases_of(run: Run) -> pa.Table:

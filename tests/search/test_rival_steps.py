@@ -8,8 +8,8 @@ import pytest
 from fairbits import Network, Table
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
-from fairbits.search.strategies.adf import Adf, Slopes
-from fairbits.search.strategies.aequitas import Aequitas, Learner
+from fairbits.search.strategies.adf import Adf, SlopeGuide
+from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
 from fairbits.search.strategies.eidig import Momentum, walk_from_start
 from fairbits.search.strategies.expga import ExpGA, crossed, roulette
 from fairbits.search.strategies.grft import Grft, fitness
@@ -17,7 +17,7 @@ from fairbits.search.strategies.maft import Maft, guessed_slopes
 from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
 from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
 from fairbits.search.strategies.themis import Rates, Themis
-from fairbits.search.strategies.walks import Aimless, Outcome, Start, approach, walk
+from fairbits.search.strategies.walks import Aimless, Start, WalkStep, approach, walk
 
 from .steps import Remembering, by_twin, plant, schema_of
 
@@ -27,9 +27,9 @@ def start_of(oracle: Remembering, count: int) -> Start:
     return Start(people, people.copy())
 
 
-def outcome(attribute, sign, hit) -> Outcome:
+def outcome(attribute, sign, hit) -> WalkStep:
     people = np.zeros((len(hit), 1))
-    return Outcome(np.array(attribute), np.array(sign), people, None, np.array(hit), np.array(hit))  # type: ignore[arg-type]
+    return WalkStep(np.array(attribute), np.array(sign), people, None, np.array(hit), np.array(hit))  # type: ignore[arg-type]
 
 
 def flips_at(*values: float):
@@ -112,14 +112,14 @@ def test_adf_walks_along_flat_attributes_and_looks_again_where_it_goes() -> None
     steep = {"a": lambda t: np.where(t["b"] == 5, 2.0, 0.5), "b": lambda t: np.where(t["b"] == 5, 0.5, 2.0)}
     oracle = plant(lambda t: by_twin(t, 0.2, 0.8), steep, rows=[[5, 5]], a=9, b=9)
     people = np.repeat(oracle.problem.rows, 4000, axis=0)
-    guide = Slopes(oracle, people, oracle.again(people))
+    guide = SlopeGuide(oracle, people, oracle.again(people))
     attribute, sign = guide.choose(np.random.default_rng(1))
     assert attribute.mean() == pytest.approx(0.8, abs=0.03)
     assert sign.mean() == pytest.approx(0.0, abs=0.05)
     moved = people.copy()
     moved[:, 2] = 6
     kept = np.arange(4000) < 2000
-    guide.learn(Outcome(attribute, sign, moved, oracle.again(moved), kept, kept))
+    guide.learn(WalkStep(attribute, sign, moved, oracle.again(moved), kept, kept))
     attribute, _ = guide.choose(np.random.default_rng(2))
     assert attribute[:2000].mean() == pytest.approx(0.2, abs=0.03)
     assert attribute[2000:].mean() == pytest.approx(0.8, abs=0.03)
@@ -250,14 +250,14 @@ def test_eidig_starts_counting_again_after_a_failure() -> None:
 
 def test_aequitas_learns_directions_always_and_attributes_when_fully_directed() -> None:
     for mode, shares in (("semi", [0.5, 0.5]), ("fully", [0.6 / 1.0, 0.4 / 1.0])):
-        learner = Learner(2, 2, Aequitas(mode=mode, unit=0.1))
+        learner = DirectionGuide(2, 2, Aequitas(mode=mode, unit=0.1))
         learner.learn(outcome([0, 1], [-1.0, 1.0], [True, False]))
         np.testing.assert_allclose(learner._down, [0.6, 0.6])
         np.testing.assert_allclose(learner._share, shares)
 
 
 def test_aequitas_steps_as_it_has_learned() -> None:
-    learner = Learner(4000, 2, Aequitas())
+    learner = DirectionGuide(4000, 2, Aequitas())
     learner._down, learner._share = np.array([1.0, 0.25]), np.array([0.2, 0.8])
     attribute, sign = learner.choose(np.random.default_rng(0))
     assert attribute.mean() == pytest.approx(0.8, abs=0.03)
@@ -266,7 +266,7 @@ def test_aequitas_steps_as_it_has_learned() -> None:
 
 
 def test_probabilities_of_aequitas_stay_probabilities() -> None:
-    learner = Learner(30, 2, Aequitas(unit=0.1))
+    learner = DirectionGuide(30, 2, Aequitas(unit=0.1))
     learner.learn(outcome([0] * 30, [-1.0] * 30, [False] * 30))
     np.testing.assert_allclose(learner._down, [0.0, 0.5])
     np.testing.assert_allclose(learner._share, [0.0, 1.0])

@@ -11,13 +11,13 @@ from scipy import special
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Oracle, Problem, Settings, make_strategy, search_subject
-from fairbits.search.strategies.aequitas import Aequitas, Learner
+from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
 from fairbits.search.strategies.expga import crossed, explain, protected_rank, roulette
 from fairbits.search.strategies.maft import guessed_slopes
 from fairbits.search.strategies.neuronfair import biased_neurons
 from fairbits.search.strategies.sg import constraints
 from fairbits.search.strategies.themis import Rates
-from fairbits.search.strategies.walks import Outcome
+from fairbits.search.strategies.walks import WalkStep
 
 from ..conftest import random_network, random_people
 from .planted import planted_subject
@@ -89,10 +89,10 @@ def test_layers_are_asked_for_by_capability(tmp_path) -> None:
 
 
 def test_aequitas_learns_towards_what_gave_a_case() -> None:
-    learner = Learner(3, 2, Aequitas(mode="fully", unit=0.1))
+    learner = DirectionGuide(3, 2, Aequitas(mode="fully", unit=0.1))
     step = np.array([0, 0, 1]), np.array([-1.0, 1.0, 1.0])
     hit = np.array([True, False, True])
-    learner.learn(Outcome(*step, np.zeros((3, 5)), None, hit, hit))  # type: ignore[arg-type]
+    learner.learn(WalkStep(*step, np.zeros((3, 5)), None, hit, hit))  # type: ignore[arg-type]
     np.testing.assert_allclose(learner._down, [0.7, 0.4])  # down worked, up did not; up worked
     np.testing.assert_allclose(learner._share, [0.5 / 1.1, 0.6 / 1.1])
 

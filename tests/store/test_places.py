@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbits import Budget
-from fairbits.audit.pipeline import Wishes, audit_subject
+from fairbits.audit.pipeline import AuditOptions, audit_subject
 from fairbits.scale.run import search
 from fairbits.search import Settings
 from fairbits.store import Run
@@ -24,7 +24,7 @@ WAYS: dict[str, Callable[[Subject], Run]] = {
     "search": lambda subject: search(subject, SETTINGS),
     "shards": lambda subject: search(subject, SETTINGS, shards=2),
     "audit": lambda subject: (
-        audit_subject(subject, Wishes(1.0, threads=1, skip=frozenset({"search", "debug", "repair"}))).run
+        audit_subject(subject, AuditOptions(1.0, threads=1, skip=frozenset({"search", "debug", "repair"}))).run
     ),
 }
 

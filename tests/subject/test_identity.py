@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
-from fairbits.audit.pipeline import Wishes, audit_subject
+from fairbits.audit.pipeline import AuditOptions, audit_subject
 from fairbits.domain import Numeric
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer
@@ -146,7 +146,7 @@ STAGES: dict[str, Callable[[Run, Subject], Any]] = {
     "resume": lambda run, about: search_subject(
         about, Settings(Budget(evaluations=300), strategy="random", threads=1), run.folder, resume=True
     ),
-    "audit": lambda run, about: audit_subject(about, Wishes(1.0, threads=1), run.folder, resume=True),
+    "audit": lambda run, about: audit_subject(about, AuditOptions(1.0, threads=1), run.folder, resume=True),
     "debug": lambda run, about: Audit.of(about).debug(run, inside=False),
     "repair": lambda run, about: Audit.of(about).repair(run, retrain=False, attack_budget=None),
     "report": lambda run, about: compute_report(run, subject=about),

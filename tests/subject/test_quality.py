@@ -113,7 +113,7 @@ def test_a_regression_has_its_own_figures(people_schema, rng) -> None:
 def test_large_tables_are_sampled(people_schema, rng, monkeypatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(checks, "MOST_ROWS", 100)
+    monkeypatch.setattr(checks, "MAX_ROWS", 100)
     schema = replace(people_schema, target="y", classes=("a", "b"), favourable="b")
     people = random_people(rng, people_schema, 300)
     subject = make_subject("s", random_network(rng, [9, 4, 2]), schema, Table(people, rng.integers(0, 2, 300) * 1.0))

@@ -18,7 +18,7 @@ from typing import Literal
 Verdict = Literal["killed", "survived", "timed out"]
 
 #: The share of mutants that may survive.
-MOST_SURVIVORS = 0.1
+MAX_SURVIVORS = 0.1
 #: Seconds after which the tests of a mutant count as never ending, which is noticed too.
 LONGEST = 900
 #: What a copy needs.

@@ -1,10 +1,12 @@
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .fleet import audit_fleet as audit_fleet
-from .pipeline import Audited as Audited
-from .pipeline import Wishes as Wishes
+from .pipeline import AuditOptions as AuditOptions
+from .pipeline import AuditResult as AuditResult
 from .pipeline import audit_subject as audit_subject
 from .remake import check as check
 from .remake import settings_again as settings_again
 from .run import AuditRun as AuditRun
 from .run import open_run as open_run
+from .scores_only import ScoresAudit as ScoresAudit
+from .scores_only import audit_scores as audit_scores

@@ -10,7 +10,7 @@ from typing import Any
 from fairbits.domain import granted_in
 from fairbits.models import HasGradients, Model
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
-from fairbits.scale import Hands, search
+from fairbits.scale import ExecutorOptions, search
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
 from fairbits.search import STRATEGIES, Budget, Settings, seconds_of
 from fairbits.store import Run, subject_of
@@ -29,14 +29,30 @@ def repair(
     *,
     attack_budget: Budget | str | None = None,
     subject: Subject | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     **options: Any,
 ) -> RepairResult:
-    """Repair the network of a run; with an ``attack_budget``, a fresh search attacks it before and after.
+    """Repair the model of a run; with an ``attack_budget``, a fresh search attacks it before and after.
 
     The attack after the repair asks about as many people as the one before it.
 
-    Many ``hands`` share the attacks.
+    Parameters
+    ----------
+    run
+        A run, or its folder.
+    attack_budget
+        Budget of each attack, as "3s" or a budget; None makes none.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    **options
+        Those of :func:`~fairbits.repair.repair_run`.
+
+    Returns
+    -------
+    RepairResult
+        All repairs with their figures, and the chosen one.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
@@ -44,7 +60,7 @@ def repair(
         subject = subject_of(opened, subject, **granted_in(options))
         limit = Budget(seconds=seconds_of(attack_budget)) if isinstance(attack_budget, str) else attack_budget
         chosen = {name: options[name] for name in ("seed", "threads") if name in options}
-        attack = attacker(opened, subject, limit, hands=hands, **chosen)
+        attack = attacker(opened, subject, limit, executor_options=executor_options, **chosen)
     return repair_run(opened, subject=subject, attack=attack, **options)
 
 
@@ -55,9 +71,30 @@ def attacker(
     *,
     seed: int = 0,
     threads: int | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
 ) -> Attack:
-    """A search like the run's, from another seed, against whatever network it is given."""
+    """A search like the run's, from another seed, against any model.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The model, its table and its schema.
+    budget
+        Budget of the attack.
+    seed
+        Same seed, same result.
+    threads
+        Number of threads; None means all cores.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+
+    Returns
+    -------
+    Attack
+        A function that attacks the model that it is given.
+    """
     manifest = run.manifest
     strategy = manifest["strategy"] if manifest["strategy"] in STRATEGIES else DEFAULT_STRATEGY
     settings = Settings(
@@ -78,7 +115,9 @@ def attacker(
         if STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, HasGradients):
             terms = replace(terms, strategy=DEFAULT_STRATEGY, options={})  # scores only: a search that needs no more
         with tempfile.TemporaryDirectory() as folder:
-            found = search(replace(subject, model=network), terms, Path(folder) / "attack", hands=hands)
+            found = search(
+                replace(subject, model=network), terms, Path(folder) / "attack", executor_options=executor_options
+            )
             figures = found.query(_FIGURES).to_pylist()[0]
             asked = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0

@@ -15,8 +15,9 @@ from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.pipeline import Audited
+    from fairbits.audit.pipeline import AuditResult
     from fairbits.audit.run import AuditRun
+    from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.measure import GroupTable
@@ -149,10 +150,35 @@ class Audit:
         repeats: int | None = None,
         progress: Progress | None = None,
     ) -> Measurement:
-        """The bits of everybody in the table. ``threads`` None means all cores; the seed only moves the intervals.
+        """Measure the bits of everybody in the table.
 
-        Some rows are asked twice first: where the answers vary, ``Measurement.noise`` says by how much, and what bits
-        that makes by itself. ``repeats`` takes the mean of so many answers as a score.
+        Some rows are asked twice first: where the answers vary, ``Measurement.noise`` says by how much, and how many
+        bits that makes by itself.
+
+        Parameters
+        ----------
+        epsilon
+            Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
+        partition
+            How scores become classes: "constrained" (fewest classes) or "grid" (fixed bins).
+        threads
+            Number of threads; None means all cores.
+        seed
+            Of the bootstrap intervals; figures do not depend on it.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        progress
+            Called with the number of people done so far.
+
+        Returns
+        -------
+        Measurement
+            Figures of everybody, with ``summary()``, ``worst()``, ``to_frame()``.
+
+        Raises
+        ------
+        FairbitsError
+            If the model fails, or gives scores that are not finite.
         """
         subject = self._answering(repeats)
         evaluator = evaluator_of(subject, epsilon=epsilon, partition=partition, threads=threads)
@@ -179,23 +205,69 @@ class Audit:
         repeats: int | None = None,
         **options: Any,
     ) -> AuditRun:
-        """Search for the people whose twins are treated most differently; every case is kept in the folder ``out``.
+        """Search for the people whose twins are treated most differently; every case is kept on disk.
 
-        ``budget`` is a duration such as "30s" or a :class:`~fairbits.search.Budget`; ``options`` are the strategy's.
-        ``strategy`` is a name, or an object of your own made from ``fairbits.search.Strategy``.
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``.
-        ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the work; ``out`` may be an
-        address such as "s3://bucket/run". ``repeats`` takes the mean of so many answers of the model as a score.
+
+        Parameters
+        ----------
+        budget
+            A duration such as "30s", or a :class:`~fairbits.Budget` of seconds, evaluations, queries or cases.
+        strategy
+            How to search: a name such as "climb" (the default), "dice", "adf" or "random", or an object
+            of your own made from ``fairbits.search.Strategy``.
+        seed
+            Same seed, same cases, whatever the threads or workers.
+        epsilon
+            Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
+        partition
+            How scores become classes: "constrained" (fewest classes) or "grid" (fixed bins).
+        within
+            Ask only about people who differ from a real row in at most so many attributes; None sets no limit.
+        min_plausibility
+            Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
+        threads
+            Number of threads; None means all cores.
+        out
+            Folder or address (such as "s3://bucket/run") of the run; by default a new folder below ``runs``.
+        resume
+            Go on with the run in ``out``.
+        force
+            Replace an earlier run in ``out``.
+        workers
+            Number of worker processes; None works in this process.
+        ray
+            A Ray cluster to work on: "local", or its address.
+        shards
+            Number of tasks that the search is cut into; None follows the budget.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        **options
+            Options of the strategy, such as ``seeds=100``.
+
+        Returns
+        -------
+        AuditRun
+            The run, with its subject at hand.
+
+        Raises
+        ------
+        OptionError
+            If an option makes no sense, or ``out`` is not empty.
+        CapabilityError
+            If the strategy needs what the model does not offer, such as gradients.
         """
-        from fairbits.scale import Hands, search
+        from fairbits.scale import ExecutorOptions, search
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(limit, DEFAULT, options, seed, epsilon, partition, within, min_plausibility, threads)
         settings = settings.with_strategy(strategy or DEFAULT)
-        hands = Hands(workers, ray, threads)
+        executor_options = ExecutorOptions(workers, ray, threads)
         subject = self._answering(repeats)
-        found = search(subject, settings, out, hands=hands, shards=shards, resume=resume, force=force)
+        found = search(
+            subject, settings, out, executor_options=executor_options, shards=shards, resume=resume, force=force
+        )
         return self.open(found.folder)
 
     def _answering(self, repeats: int | None) -> Subject:
@@ -241,7 +313,7 @@ class Audit:
         out
             A folder to write proxies.json to.
         progress
-            Is told what is being done.
+            Progress callback, called with what is being done.
 
         Returns
         -------
@@ -264,17 +336,59 @@ class Audit:
         return found
 
     def open(self, folder: str | Path) -> AuditRun:
-        """An earlier run of this subject, to go on with: ``debug()``, ``repair()``, ``report()``."""
+        """Open an earlier run of this subject.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+
+        Returns
+        -------
+        AuditRun
+            The run, for ``debug()``, ``repair()``, ``report()``.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or it is about another model.
+        """
         from fairbits.audit.run import AuditRun
 
         return AuditRun.open(folder, subject=self.subject)
 
     def debug(self, run: Run, **options: Any) -> DebugResult:
-        """Where the bits of a run's cases come from. ``options`` are those of :meth:`AuditRun.debug`."""
+        """Find out which layers, neurons and attributes the bits of a run's cases come from.
+
+        Parameters
+        ----------
+        run
+            A run of this subject.
+        **options
+            Those of :meth:`AuditRun.debug`.
+
+        Returns
+        -------
+        DebugResult
+            What was found; also written to the run's folder.
+        """
         return self.open(run.folder).debug(**options)
 
     def repair(self, run: Run, **options: Any) -> RepairResult:
-        """Repair the network by what a run found. ``options`` are those of :meth:`AuditRun.repair`."""
+        """Repair the model by what a run found.
+
+        Parameters
+        ----------
+        run
+            A run of this subject.
+        **options
+            Those of :meth:`AuditRun.repair`.
+
+        Returns
+        -------
+        RepairResult
+            All repairs with their figures, and the chosen one.
+        """
         return self.open(run.folder).repair(**options)
 
     def certify(
@@ -314,7 +428,20 @@ class Audit:
         return certify_subject(self.subject, CertifyOptions(seconds, changes, k, seed, epsilon, threads))
 
     def report(self, run: Run, **options: Any) -> Path:
-        """Write the report of a run. ``options`` are those of :meth:`AuditRun.report`."""
+        """Write the report of a run.
+
+        Parameters
+        ----------
+        run
+            A run of this subject.
+        **options
+            Those of :meth:`AuditRun.report`.
+
+        Returns
+        -------
+        Path
+            Path of report.html.
+        """
         return self.open(run.folder).report(**options)
 
     def audit(
@@ -333,23 +460,66 @@ class Audit:
         repeats: int | None = None,
         within: int | None = None,
         min_plausibility: float | None = None,
-    ) -> Audited:
-        """Measure, search, debug, repair, certify and report in one go, in about ``budget`` ("60s" by default).
+        by: str | None = None,
+    ) -> AuditResult | ScoresAudit:
+        """Measure, search, debug, repair, certify and report in one go.
 
-        ``skip`` names stages to leave out: search, debug, repair, certify. With ``resume`` the run in ``out`` goes on
-        with its own settings, and stages that read the cases that are there now are not done again. ``within`` and
-        ``min_plausibility`` keep the people of the search near real rows, and ordinary; ``repeats`` takes
-        the mean of so many answers of the model as a score.
+        Parameters
+        ----------
+        budget
+            About how long in all, as "60s" (the default) or in seconds.
+        out
+            Folder of the run; by default a new folder below ``runs``.
+        resume
+            Go on with the run in ``out`` under its own settings; stages that read the cases that are there now are not
+            done again.
+        skip
+            Stages to leave out: search, debug, repair, certify.
+        seed
+            Same seed, same result.
+        epsilon
+            Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
+        partition
+            How scores become classes: "constrained" (fewest classes) or "grid" (fixed bins).
+        threads
+            Number of threads; None means all cores.
+        workers
+            Number of worker processes; None works in this process.
+        ray
+            A Ray cluster to work on: "local", or its address.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        within
+            Ask only about people who differ from a real row in at most so many attributes; None sets no limit.
+        min_plausibility
+            Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
+        by
+            A column of periods, such as a month; None tells no periods apart.
+
+        Returns
+        -------
+        AuditResult or ScoresAudit
+            The run, the report's data and page, and what each stage took; the latter, groups and indirect bits, for a
+            subject with scores only.
+
+        Raises
+        ------
+        OptionError
+            If an option makes no sense.
         """
-        from fairbits.audit.pipeline import Wishes, audit_subject
+        from fairbits.audit.pipeline import AuditOptions, audit_subject
         from fairbits.search import seconds_of
 
+        if self.subject.scores_only:
+            from fairbits.audit.scores_only import audit_scores
+
+            return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        wishes = Wishes(
-            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+        options = AuditOptions(
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility, by
         )
         subject = self._answering(repeats)
-        return audit_subject(subject, wishes, None if out is None else Path(out), resume=resume)
+        return audit_subject(subject, options, None if out is None else Path(out), resume=resume)
 
 
 def _table(table: Any, schema: Schema, max_rows: int) -> Table:

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.audit.pipeline import DEFAULT_SECONDS, Wishes, audit_subject
-from fairbits.audit.pipeline import Audited as AuditedOne
+from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditOptions, AuditResult, audit_subject
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.report import Audited, Fleet, write_fleet
-from fairbits.scale import Fault, Hands, Job, Signals, carry_out, open_executor
+from fairbits.report import Fleet, FleetMember, write_fleet
+from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
 
-#: Is told how many have ended, of how many, and which one just did.
-Progress = Callable[[int, int, Audited | None], None]
+#: Progress callback: called with how many have ended, of how many, and which one just did.
+Progress = Callable[[int, int, FleetMember | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,31 @@ class Ship:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    wishes: Wishes
+    options: AuditOptions
     grants: GrantOptions
     as_is: bool = False
 
 
 def find_ships(folder: Path, out: Path) -> list[Ship]:
-    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself."""
+    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself.
+
+    Parameters
+    ----------
+    folder
+        Where to look.
+    out
+        Folder of the results, in which nothing is looked for.
+
+    Returns
+    -------
+    list[Ship]
+        The subjects, with distinct names.
+
+    Raises
+    ------
+    OptionError
+        If it is no folder, or holds no subject.
+    """
     if not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is not a folder; give one that holds subject.toml files.")
     files = sorted({*folder.rglob("subject.toml"), *folder.glob("*.toml")})
@@ -61,7 +78,7 @@ def find_ships(folder: Path, out: Path) -> list[Ship]:
 
 def audit_fleet(
     folder: Path,
-    wishes: Wishes,
+    options: AuditOptions,
     out: Path,
     *,
     as_is: bool = False,
@@ -69,7 +86,35 @@ def audit_fleet(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> tuple[Fleet, Path]:
-    """Audit every subject in a folder, and write the index page. What an earlier fleet finished in ``out`` is kept."""
+    """Audit every subject in a folder, and write the index page; what an earlier fleet finished in ``out`` is kept.
+
+    Parameters
+    ----------
+    folder
+        Where the subjects are.
+    options
+        How each audit is done.
+    out
+        Folder of the results.
+    as_is
+        Accept models that decide against the labels of their tables.
+    progress
+        Called with the number done, the number in all, and the last result.
+    stop
+        Asked now and then; true ends the work early.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    tuple[Fleet, Path]
+        The results, and the path of the index page.
+
+    Raises
+    ------
+    OptionError
+        If there are no subjects, or a secret is granted to no particular host.
+    """
     credential = grants.get("credential")
     if credential is not None and "@" not in credential:
         raise OptionError(
@@ -78,23 +123,30 @@ def audit_fleet(
         )
     out = out.resolve()
     ships = find_ships(folder, out)
-    hands = wishes.hands
-    each = replace(wishes, threads=hands.each, workers=None, ray=None)  # done by one worker, who never asks for more
-    found: dict[int, Audited] = {}
+    executor_options = options.executor_options
+    each = replace(
+        options, threads=executor_options.each, workers=None, ray=None
+    )  # done by one worker, who never asks for more
+    found: dict[int, FleetMember] = {}
 
-    def done(number: int, entry: Audited) -> None:
+    def done(number: int, entry: FleetMember) -> None:
         found[number] = entry
         if progress is not None:
             progress(len(found), len(ships), entry)
 
     if progress is not None:
         progress(0, len(ships), None)
-    with open_executor(hands, Job(_prepare, _perform, _Terms(each, grants, as_is)), stop=stop) as executor:
+    with open_executor(executor_options, Job(_prepare, _perform, _Terms(each, grants, as_is)), stop=stop) as executor:
         carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
     for number, ship in enumerate(ships):
         if number not in found:
-            found[number] = Audited(ship.name, ship.source, error=_reason(carried.lost.get(number)))
-    fleet = Fleet(str(folder), _terms(wishes, hands), timestamp(), tuple(found[number] for number in range(len(ships))))
+            found[number] = FleetMember(ship.name, ship.source, error=_reason(carried.lost.get(number)))
+    fleet = Fleet(
+        str(folder),
+        _terms(options, executor_options),
+        timestamp(),
+        tuple(found[number] for number in range(len(ships))),
+    )
     return fleet, write_fleet(fleet, out)
 
 
@@ -102,28 +154,28 @@ def _prepare(terms: _Terms) -> _Terms:
     return terms
 
 
-def _perform(terms: _Terms, ship: Ship, signals: Signals) -> Audited:
+def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(ship.folder)
     try:
         subject = load_subject(ship.source, **terms.grants).checked(as_is=terms.as_is)
         again = (folder / "run.json").is_file()
-        found = audit_subject(subject, terms.wishes, folder, resume=again, stop=signals.stop)
+        found = audit_subject(subject, terms.options, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
-        return Audited(ship.name, ship.source, error=str(error))
+        return FleetMember(ship.name, ship.source, error=str(error))
     except (MemoryError, OSError):
         raise  # may go better on another try, or elsewhere
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return Audited(ship.name, ship.source, error=f"something went wrong inside fairbits or the model ({what}).")
+        return FleetMember(ship.name, ship.source, error=f"something went wrong inside fairbits or the model ({what}).")
     return _entry(ship, found)
 
 
-def _entry(ship: Ship, found: AuditedOne) -> Audited:
+def _entry(ship: Ship, found: AuditResult) -> FleetMember:
     data = found.data
     figures: dict[str, Any] = dict(data.searched.figures)
     measured = data.measured
-    return Audited(
+    return FleetMember(
         name=ship.name,
         source=ship.source,
         report=f"{Path(ship.folder).name}/{found.page.name}",
@@ -146,8 +198,9 @@ def _reason(fault: Fault | None) -> str:
     return f"given up after 4 tries: {fault.words}."
 
 
-def _terms(wishes: Wishes, hands: Hands) -> str:
-    seconds = DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds
-    skipped = f", without {' and '.join(sorted(wishes.skip))}" if wishes.skip else ""
-    many = f", {hands.workers} at a time" if hands.workers is not None and hands.workers > 1 else ""
-    return f"about {seconds:g} s each{many}, seed {wishes.seed}{skipped}"
+def _terms(options: AuditOptions, executor_options: ExecutorOptions) -> str:
+    seconds = DEFAULT_SECONDS if options.seconds is None else options.seconds
+    skipped = f", without {' and '.join(sorted(options.skip))}" if options.skip else ""
+    workers = executor_options.workers
+    many = f", {workers} at a time" if workers is not None and workers > 1 else ""
+    return f"about {seconds:g} s each{many}, seed {options.seed}{skipped}"

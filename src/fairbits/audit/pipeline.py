@@ -27,7 +27,7 @@ from fairbits.report import (
     proxies_of,
     write_report,
 )
-from fairbits.scale import Hands, search
+from fairbits.scale import ExecutorOptions, search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
 from fairbits.store import Run, new_folder, read_json
 from fairbits.subject import Subject, check_identity
@@ -44,8 +44,8 @@ KEPT = 15.0
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
 
-#: Is told about every stage: its name, what happens ("start", "say", "done", "kept", "skipped", "failed"), and words;
-#: and first of all about the plan ("plan", "plan", words).
+#: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
+#: "failed"), and words; and first of all about the plan ("plan", "plan", words).
 Tell = Callable[[str, str, str], None]
 
 
@@ -83,7 +83,23 @@ class Shares:
 
     @classmethod
     def of(cls, seconds: float) -> Shares:
-        """Split a budget: about a third for the search, the rest for what explains and mends."""
+        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs.
+
+        Parameters
+        ----------
+        seconds
+            The whole budget.
+
+        Returns
+        -------
+        Shares
+            Seconds of each stage.
+
+        Raises
+        ------
+        OptionError
+            If the budget is not larger than 0.
+        """
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
         ample = seconds >= AMPLE
@@ -100,7 +116,18 @@ class Shares:
         )
 
     def words(self, skip: frozenset[str]) -> str:
-        """The plan in one line."""
+        """The plan in one line.
+
+        Parameters
+        ----------
+        skip
+            Stages that are left out.
+
+        Returns
+        -------
+        str
+            Such as "60 s: measure at most 3.0 s, search 20.0 s, …".
+        """
         training = "with" if self.retrain else "without"
         until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
         parts = {
@@ -116,7 +143,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class AuditOptions:
     """How an audit is to be done."""
 
     seconds: float | None = None
@@ -129,11 +156,12 @@ class Wishes:
     ray: str | None = None
     within: int | None = None
     min_plausibility: float | None = None
+    by: str | None = None  # a column of periods
 
     @property
-    def hands(self) -> Hands:
+    def executor_options(self) -> ExecutorOptions:
         """Who does the work."""
-        return Hands(self.workers, self.ray, self.threads)
+        return ExecutorOptions(self.workers, self.ray, self.threads)
 
     def __post_init__(self) -> None:
         strange = next((name for name in self.skip if name not in SKIPPABLE), None)
@@ -142,7 +170,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible)."""
 
     run: AuditRun
@@ -155,15 +183,36 @@ class Audited:
 
 def audit_subject(
     subject: Subject,
-    wishes: Wishes,
+    options: AuditOptions,
     folder: Path | None = None,
     *,
     resume: bool = False,
     tell: Tell | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Audited:
-    """Do everything and write the report. ``resume`` goes on in a folder; ``stop`` ends the search early."""
-    return _Auditing(subject, wishes, folder, resume, tell or _silent, stop or (lambda: False)).do()
+) -> AuditResult:
+    """Do all stages of an audit and write the report.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    options
+        How the audit is done.
+    folder
+        Folder of the run; None makes a new one below ``runs``.
+    resume
+        Go on in the folder.
+    tell
+        Progress callback, called with the stage, what happens, and words about it.
+    stop
+        Asked now and then; true ends the search early.
+
+    Returns
+    -------
+    AuditResult
+        The run, the report's data and page, and what each stage took.
+    """
+    return _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False)).do()
 
 
 class _Auditing:
@@ -172,7 +221,7 @@ class _Auditing:
     def __init__(
         self,
         subject: Subject,
-        wishes: Wishes,
+        options: AuditOptions,
         folder: Path | None,
         resume: bool,
         tell: Tell,
@@ -180,17 +229,17 @@ class _Auditing:
     ):
         if subject.schema.observed and not subject.schema.protected:
             # Nobody has a twin: the rows say all there is, and there is nothing to search, explain or mend.
-            wishes = replace(wishes, skip=wishes.skip | {"search", "debug", "repair"})
-        self.subject, self.wishes, self.resume, self.stop = subject, wishes, resume, stop
+            options = replace(options, skip=options.skip | {"search", "debug", "repair"})
+        self.subject, self.options, self.resume, self.stop = subject, options, resume, stop
         self.folder = folder or new_folder(subject.name, "audit")
-        self.shares = Shares.of(DEFAULT_SECONDS if wishes.seconds is None else wishes.seconds)
+        self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.tell = tell
         self.begin = work_time()
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
 
-    def do(self) -> Audited:
-        self.tell("plan", "plan", self.shares.words(self.wishes.skip))
+    def do(self) -> AuditResult:
+        self.tell("plan", "plan", self.shares.words(self.options.skip))
         if self.resume:
             record = Run.open(self.folder).manifest
             if self.subject.repeats == 1:
@@ -206,7 +255,7 @@ class _Auditing:
         self._certified(run)
         self._proxies(run)
         data, page = self._timed("report", lambda: self._report(run))
-        return Audited(
+        return AuditResult(
             AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
         )
 
@@ -219,8 +268,8 @@ class _Auditing:
         return found
 
     def _measure(self) -> dict[str, Any]:
-        wishes, subject = self.wishes, self.subject
-        evaluator = evaluator_of(subject, epsilon=wishes.epsilon, partition=wishes.partition, threads=wishes.threads)
+        options, subject = self.options, self.subject
+        evaluator = evaluator_of(subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
         kept = kept_measurement(self.folder, subject, evaluator) if self.resume else None
         if kept is not None:
             return kept
@@ -229,7 +278,7 @@ class _Auditing:
             self.tell("measure", "say", f"{done:,} of {total:,} rows")
 
         rows = self._rows_in_time(evaluator)
-        return measure_rows(evaluator, subject, wishes.seed, progress=progress, max_rows=rows)
+        return measure_rows(evaluator, subject, options.seed, progress=progress, max_rows=rows)
 
     def _rows_in_time(self, evaluator: Evaluator) -> int | None:
         """How many rows a slow model can be asked about in the time of measuring; None: all of them."""
@@ -272,8 +321,8 @@ class _Auditing:
 
     def _search(self) -> Run:
         run = Run.open(self.folder) if self.resume else None
-        if run is not None and ("search" in self.wishes.skip or self._enough(run)):
-            self._leave("search", "skipped" if "search" in self.wishes.skip else "kept")
+        if run is not None and ("search" in self.options.skip or self._enough(run)):
+            self._leave("search", "skipped" if "search" in self.options.skip else "kept")
             return run
         settings = self._settings(run)
 
@@ -286,7 +335,7 @@ class _Auditing:
                 self.subject,
                 settings,
                 self.folder,
-                hands=self.wishes.hands,
+                executor_options=self.options.executor_options,
                 resume=run is not None,
                 watch=watch,
                 stop=self.stop,
@@ -296,30 +345,30 @@ class _Auditing:
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
         used = (run.summary or {}).get("seconds") or 0.0
-        return run.status == "finished" and (self.wishes.seconds is None or used >= self.shares.search)
+        return run.status == "finished" and (self.options.seconds is None or used >= self.shares.search)
 
     def _settings(self, run: Run | None) -> Settings:
         """As wished; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
-        wishes = self.wishes
+        options = self.options
         settings = Settings(
             Budget(seconds=self.shares.search),
-            seed=wishes.seed,
-            epsilon=wishes.epsilon,
-            partition=wishes.partition,
-            within=wishes.within,
-            min_plausibility=wishes.min_plausibility,
-            threads=wishes.threads,
+            seed=options.seed,
+            epsilon=options.epsilon,
+            partition=options.partition,
+            within=options.within,
+            min_plausibility=options.min_plausibility,
+            threads=options.threads,
             strategy=DEFAULT,
         )
         if run is not None:
             return replace(settings, **kept_settings(run.manifest, {}))
-        if "search" in wishes.skip:
+        if "search" in options.skip:
             return replace(settings, budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": 0})
         return settings
 
     def _after_search(self, run: Run, stage: str, file: str, work: Callable[[Run], Any]) -> None:
         """A stage that needs the cases. What it cannot do is said, and the audit goes on."""
-        if stage in self.wishes.skip or self.stop():
+        if stage in self.options.skip or self.stop():
             return self._leave(stage, "skipped")
         if is_current(run, file):
             return self._leave(stage, "kept")
@@ -344,17 +393,19 @@ class _Auditing:
         from fairbits.proxies import study_subject
         from fairbits.store import write_json
 
-        if "proxies" in self.wishes.skip or self.stop():
+        if "proxies" in self.options.skip or self.stop():
             return self._leave("proxies", "skipped")
         kept = proxies_of(run.folder, self.subject)
-        if self.resume and kept is not None and kept.get("identity") == self.subject.identity.id:
+        same = kept is not None and kept.get("identity") == self.subject.identity.id
+        if self.resume and kept is not None and same and self.options.by in (None, kept.get("by")):
             return self._leave("proxies", "kept")
 
         def work() -> None:
             found = study_subject(
                 self.subject,
-                seed=self.wishes.seed,
-                columns=self.shares.retrain,
+                by=self.options.by,
+                seed=self.options.seed,
+                columns=self.shares.retrain or not self.subject.schema.protected,
                 progress=self._until("proxies", inf),
             )
             write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})
@@ -372,14 +423,14 @@ class _Auditing:
         from fairbits.scale import try_out_by
 
         say = self._until("debug", self.shares.debug_by)
-        try_out = try_out_by(self.wishes.hands) or _in_steps(say)
+        try_out = try_out_by(self.options.executor_options) or _in_steps(say)
         debug_run(
             run,
             subject=self.subject,
             samples=self.shares.samples,
             inside=isinstance(self.subject.model, HasActivations),
-            seed=self.wishes.seed,
-            threads=self.wishes.threads,
+            seed=self.options.seed,
+            threads=self.options.threads,
             stage=say,
             try_out=try_out,
         )
@@ -392,9 +443,9 @@ class _Auditing:
             subject=self.subject,
             attack_budget=Budget(seconds=self.shares.attack),
             retrain=self.shares.retrain,
-            seed=self.wishes.seed,
-            threads=self.wishes.threads,
-            hands=self.wishes.hands,
+            seed=self.options.seed,
+            threads=self.options.threads,
+            executor_options=self.options.executor_options,
             watch=self._until("repair", self.shares.repair_by),
         )
 
@@ -402,19 +453,19 @@ class _Auditing:
         """What can be said about everybody, before and after the repair; it needs no cases."""
         from fairbits.certify import CertifyOptions, certify_run
 
-        if "certify" in self.wishes.skip or self.stop():
+        if "certify" in self.options.skip or self.stop():
             return self._leave("certify", "skipped")
         if self.resume and self.seconds.get("search") is None and self.seconds.get("repair") is None:
             from fairbits.certify import read_statements
 
             if read_statements(run.folder):
                 return self._leave("certify", "kept")
-        wishes, shares = self.wishes, self.shares
-        options = CertifyOptions(
+        options, shares = self.options, self.shares
+        chosen = CertifyOptions(
             shares.certify,
-            seed=wishes.seed,
-            epsilon=wishes.epsilon,
-            threads=wishes.threads,
+            seed=options.seed,
+            epsilon=options.epsilon,
+            threads=options.threads,
             proofs=shares.seconds >= KEPT,
         )
 
@@ -422,7 +473,7 @@ class _Auditing:
             certify_run(
                 run.folder,
                 self.subject,
-                options,
+                chosen,
                 stop=self.stop,
                 watch=lambda words: self.tell("certify", "say", words),
             )
@@ -436,14 +487,27 @@ class _Auditing:
         return None
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
-        data = compute_report(run, subject=self.subject, threads=self.wishes.threads)
+        data = compute_report(run, subject=self.subject, threads=self.options.threads)
         notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
 
 
 def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there, and read the cases that are there now: told by their content."""
+    """Whether a stage's file is there and was made from the cases that are there now, by their content.
+
+    Parameters
+    ----------
+    run
+        The run.
+    name
+        File name, such as debug.json.
+
+    Returns
+    -------
+    bool
+        True where the stage need not be done again.
+    """
     path = run.folder / name
     return path.is_file() and read_json(path).get("content") == run.content()
 
@@ -462,4 +526,4 @@ def _in_steps(say: Callable[[str], None]) -> TryOut:
 
 
 def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

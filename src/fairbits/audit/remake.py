@@ -10,7 +10,7 @@ from typing import Unpack
 
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
-from fairbits.scale import Hands, search
+from fairbits.scale import ExecutorOptions, search
 from fairbits.search import Budget, Settings, Watch, kept_budget, kept_settings
 from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
@@ -22,7 +22,7 @@ _COUNTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Whether a run came out the same again.
 
     Attributes
@@ -42,7 +42,18 @@ class Comparison:
 
 
 def settings_again(run: Run) -> tuple[Settings, int | None]:
-    """The settings that make a run again, and into how many tasks it is cut: no clock, but where it ended each task."""
+    """Settings that make a run again: no clock, but where it ended each task.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    tuple[Settings, int | None]
+        The settings, and the number of tasks.
+    """
     summary = run.summary or {}
     limits = replace(kept_budget(run.manifest), seconds=1e9)
     ends = summary.get("ends") or run.manifest["budget"].get("ends")
@@ -61,7 +72,7 @@ def remake(
     folder: Path,
     *,
     subject: Subject | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
@@ -76,7 +87,7 @@ def remake(
         Where the second one goes.
     subject, **grants
         As of :func:`fairbits.store.subject_of`.
-    hands : Hands, optional
+    executor_options : ExecutorOptions, optional
         Who does it: the cases are the same whoever does.
     watch, stop
         As of :func:`fairbits.search.search_subject`.
@@ -87,26 +98,70 @@ def remake(
         raise OptionError(
             f"the run in {str(run.folder)!r} ended before anybody was asked; there is nothing to compare."
         )
-    return search(about, settings, folder, hands=hands, shards=tasks, watch=watch, stop=stop, **grants)
+    return search(
+        about, settings, folder, executor_options=executor_options, shards=tasks, watch=watch, stop=stop, **grants
+    )
 
 
 def check(
     run: Run,
     *,
     subject: Subject | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
-) -> Comparison:
-    """Make a run again in a folder that is removed afterwards, and compare what both found."""
+) -> RunComparison:
+    """Make a run again in a temporary folder, and compare what both found.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    watch
+        Progress callback.
+    stop
+        Asked now and then; true ends the work early.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    RunComparison
+        Whether both found the same, and what differs.
+    """
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
-        again = remake(run, Path(place) / "again", subject=subject, hands=hands, watch=watch, stop=stop, **grants)
+        again = remake(
+            run,
+            Path(place) / "again",
+            subject=subject,
+            executor_options=executor_options,
+            watch=watch,
+            stop=stop,
+            **grants,
+        )
         return compare(run, again)
 
 
-def compare(run: Run, again: Run) -> Comparison:
-    """Compare two runs by their content."""
+def compare(run: Run, again: Run) -> RunComparison:
+    """Compare two runs by their content.
+
+    Parameters
+    ----------
+    run
+        The run.
+    again
+        The run that was made again.
+
+    Returns
+    -------
+    RunComparison
+        Whether both found the same, and what differs.
+    """
     before, after = run.content(anew=True), again.content(anew=True)
     written = (run.summary or {}).get("content")
     differences = []
@@ -121,4 +176,4 @@ def compare(run: Run, again: Run) -> Comparison:
             for name in run.versions
             if run.versions[name] != again.versions.get(name)
         ]
-    return Comparison(not differences, before, after, tuple(differences))
+    return RunComparison(not differences, before, after, tuple(differences))

@@ -32,7 +32,27 @@ class AuditRun(Run):
 
     @classmethod
     def open(cls, folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Self:
-        """The run in a folder. ``subject`` is needed only where neither a name nor a file says what it was."""
+        """Open the run in a folder.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+        subject
+            The subject; needed only for a run that does not say where its model is.
+        **grants
+            What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+        Returns
+        -------
+        Self
+            The run.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or it is damaged.
+        """
         run = super().open(folder)
         run._given, run._grants = subject, grants
         return run
@@ -54,14 +74,39 @@ class AuditRun(Run):
         workers: int | None = None,
         ray: str | None = None,
     ) -> DebugResult:
-        """Which layers, neurons and attributes the bits of the cases come from; written beside them.
+        """Find out which layers, neurons and attributes the bits come from; results are written beside the cases.
 
-        ``inside=False`` leaves out layers and neurons, which a black box cannot show; ``retrain`` trains the same
-        shape from another seed, and without the protected columns. ``workers`` processes, or a ``ray`` cluster
-        ("local", or an address), share the neurons.
+        Parameters
+        ----------
+        samples
+            Number of cases to look at.
+        all_layers
+            Try the neurons of every layer, not only of the suspect one.
+        inside
+            Look at layers and neurons, which a black box cannot show.
+        retrain
+            Also train the same shape from another seed, and without the protected columns.
+        seed
+            Same seed, same result.
+        threads
+            Number of threads; None means all cores.
+        workers
+            Number of worker processes; None works in this process.
+        ray
+            A Ray cluster to work on: "local", or its address.
+
+        Returns
+        -------
+        DebugResult
+            Layers, neurons, attribution and origin.
+
+        Raises
+        ------
+        CapabilityError
+            If ``inside`` is asked of a model that does not show its layers.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import Hands, try_out_by
+        from fairbits.scale import ExecutorOptions, try_out_by
 
         return debug_run(
             self,
@@ -72,7 +117,7 @@ class AuditRun(Run):
             retrain=retrain,
             seed=seed,
             threads=threads,
-            try_out=try_out_by(Hands(workers, ray, threads)),
+            try_out=try_out_by(ExecutorOptions(workers, ray, threads)),
         )
 
     def repair(
@@ -90,14 +135,42 @@ class AuditRun(Run):
     ) -> RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
-        Of all repairs within the accuracy budget the one with the lowest proved k is taken (where nothing is proved,
-        the lowest mean k), or the one that ``choose`` names, or the guard under which nobody has more than
-        ``guarantee`` classes. Where none keeps the budget, ``chosen`` is None and no model is written. A fresh search
-        of ``attack_budget`` attacks the model before and after; None leaves that out.
-        ``workers`` processes, or a ``ray`` cluster ("local", or an address), share the attacks.
+        Of all repairs within the accuracy budget the one with the lowest proved k is taken; where nothing is proved,
+        the lowest mean k.
+
+        Parameters
+        ----------
+        max_accuracy_loss
+            Accuracy that a repair may cost on the held-out rows, such as 0.02.
+        guarantee
+            Take the guard under which nobody has more than so many classes.
+        choose
+            Name of the repair to take instead.
+        retrain
+            Also try training with fewer bits.
+        attack_budget
+            Budget of a fresh search against the model before and after, as "3s"; None makes none.
+        seed
+            Same seed, same result.
+        threads
+            Number of threads; None means all cores.
+        workers
+            Number of worker processes; None works in this process.
+        ray
+            A Ray cluster to work on: "local", or its address.
+
+        Returns
+        -------
+        RepairResult
+            All repairs with their figures, the chosen one, and the files.
+
+        Raises
+        ------
+        OptionError
+            If there is no such repair, or none is within the accuracy budget.
         """
         from fairbits.audit.attack import repair
-        from fairbits.scale import Hands
+        from fairbits.scale import ExecutorOptions
 
         return repair(
             self,
@@ -109,7 +182,7 @@ class AuditRun(Run):
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,
-            hands=Hands(workers, ray, threads),
+            executor_options=ExecutorOptions(workers, ray, threads),
         )
 
     def certify(
@@ -121,9 +194,25 @@ class AuditRun(Run):
         seed: int = 0,
         threads: int | None = None,
     ) -> Certificate:
-        """What can be said about everybody, of the model and of the repaired one; written to certify.json.
+        """Statements about everybody, of the model and of the repaired one; written to certify.json.
 
-        Options are those of :meth:`fairbits.Audit.certify`; the tolerance between scores is the run's own.
+        Parameters
+        ----------
+        budget
+            About how long in all, as "30s" or in seconds.
+        changes
+            How far from real rows the statement about near people goes.
+        k
+            Prove at most so many classes; None asks for the largest k, where it can be found.
+        seed
+            Same seed, same result.
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        Certificate
+            Statements from the strongest to the weakest, and notes on what could not be proved.
         """
         from fairbits.certify import CertifyOptions, certify_run
         from fairbits.search import seconds_of
@@ -133,7 +222,20 @@ class AuditRun(Run):
         return certify_run(self.folder, self.subject, options)
 
     def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:
-        """Write report.html, report.md and summary.json, into the run's own folder by default."""
+        """Write report.html, report.md and summary.json.
+
+        Parameters
+        ----------
+        out
+            Folder to write to; by default the run's own.
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        Path
+            Path of report.html.
+        """
         from fairbits.report import compute_report, write_report
 
         data = compute_report(self, subject=self.subject, threads=threads)
@@ -141,8 +243,25 @@ class AuditRun(Run):
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:
-    """The run in a folder, with its subject: ``debug()``, ``repair()``, ``report()``, ``cases()``, ``worst()``.
+    """Open the run in a folder, with its subject: ``debug()``, ``repair()``, ``report()``, ``cases()``, ``worst()``.
 
-    ``grants`` are what the subject's files may do: see :func:`~fairbits.load_subject`.
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    subject
+        The subject; needed only for a run of a model that lives in Python only.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    AuditRun
+        The run.
+
+    Raises
+    ------
+    OptionError
+        If there is no run, or it is damaged.
     """
     return AuditRun.open(folder, subject=subject, **grants)

@@ -72,7 +72,18 @@ class Statement:
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Statement:
-        """The statement that stands in certify.json; keys of later versions are passed over."""
+        """The statement of a document; keys of later versions are passed over.
+
+        Parameters
+        ----------
+        document
+            One entry of certify.json.
+
+        Returns
+        -------
+        Statement
+            The statement.
+        """
         return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
 
     def sentence(self) -> str:
@@ -105,8 +116,20 @@ def _single(what: str) -> str:
 
 
 def count(people: int) -> str:
-    """A number of people, short where it is long.
+    """A number of people as text, short where it is long.
 
+    Parameters
+    ----------
+    people
+        The number.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Examples
+    --------
     >>> count(1234), count(12_345_678_901)
     ('1,234', '1.23·10^10')
     """
@@ -119,6 +142,22 @@ def count(people: int) -> str:
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     """A share in percent, rounded to the safe side where it is a bound.
 
+    Parameters
+    ----------
+    share
+        From 0 to 1.
+    up
+        Round up, for an upper bound.
+    down
+        Round down, for a lower bound.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Examples
+    --------
     >>> percent(0.005), percent(0.99999, down=True), percent(4.6e-6, up=True), percent(0.0)
     ('0.5 %', '99.99 %', '0.00046 %', '0 %')
     """

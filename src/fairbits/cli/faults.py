@@ -28,7 +28,18 @@ _NO_MEMORY = (
 
 
 def sentence_of(error: BaseException) -> tuple[str, int]:
-    """What to say about an error, and the exit code."""
+    """The sentence about an error, and the exit code.
+
+    Parameters
+    ----------
+    error
+        The error.
+
+    Returns
+    -------
+    tuple[str, int]
+        Text and exit code.
+    """
     if isinstance(error, FairbitsError):
         return str(error), error.exit_code
     if lacks_memory(error):
@@ -48,7 +59,18 @@ def sentence_of(error: BaseException) -> tuple[str, int]:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error, or the one behind it, says that there is no memory left."""
+    """Whether an error, or one that caused it, says that memory ran out.
+
+    Parameters
+    ----------
+    error
+        The error.
+
+    Returns
+    -------
+    bool
+        True where it does.
+    """
     return any(_says_so(one) for one in chain(error))
 
 
@@ -64,7 +86,18 @@ def _says_so(error: BaseException) -> bool:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those behind it."""
+    """An error and those that caused it.
+
+    Parameters
+    ----------
+    error
+        The error; None gives nothing.
+
+    Yields
+    ------
+    Iterator[BaseException]
+        Errors, the last one raised first.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

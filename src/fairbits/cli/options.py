@@ -14,11 +14,22 @@ from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
-    from fairbits.scale import Hands
+    from fairbits.scale import ExecutorOptions
 
 
 def read_place(text: str) -> Path:
-    """A folder, or an address such as s3://bucket/run, as somebody typed it."""
+    """The folder or address, such as s3://bucket/run, that somebody typed.
+
+    Parameters
+    ----------
+    text
+        What was typed.
+
+    Returns
+    -------
+    Path
+        The path.
+    """
     from fairbits.store import place_of
 
     return place_of(text)
@@ -149,7 +160,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and not
 
 
 def granting(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``grants`` becomes the options that say what files from outside may do."""
+    """A command whose parameter ``grants`` becomes the options that say what files from outside may do.
+
+    Parameters
+    ----------
+    command
+        The function of the command.
+
+    Returns
+    -------
+    Callable[..., None]
+        The function to register.
+    """
 
     @functools.wraps(command)
     def run(*given: Any, **named: Any) -> None:
@@ -173,7 +195,18 @@ def granting(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def grants_as_words(grants: GrantOptions) -> list[str]:
-    """The same grants as they are typed, for the command that makes something again."""
+    """Grants as they are typed, for the command that makes something again.
+
+    Parameters
+    ----------
+    grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    list[str]
+        Options and their values.
+    """
     words: list[str] = []
     for name, value in grants.items():
         option = "--" + name.replace("_", "-")
@@ -182,26 +215,86 @@ def grants_as_words(grants: GrantOptions) -> list[str]:
 
 
 def threads_of(wanted: int) -> int | None:
-    """The number of threads that an option means; None for all cores."""
+    """The number of threads that ``--threads`` means.
+
+    Parameters
+    ----------
+    wanted
+        What was typed; 0 means all cores.
+
+    Returns
+    -------
+    int | None
+        The number; None for all cores.
+
+    Raises
+    ------
+    OptionError
+        If it is negative.
+    """
     if wanted < 0:
         raise OptionError(f"--threads is {wanted}; give a number, or 0 for all cores.")
     return wanted or None
 
 
 def stages_of(skip: str | None) -> frozenset[str]:
-    """The stages that an option leaves out."""
+    """The stages that ``--skip`` names.
+
+    Parameters
+    ----------
+    skip
+        Names with commas between them.
+
+    Returns
+    -------
+    frozenset[str]
+        Names of stages.
+    """
     return frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
 
 
-def hands_of(workers: int | None, ray: str | None, threads: int) -> Hands:
-    """Who does the work."""
-    from fairbits.scale import Hands
+def executor_options_of(workers: int | None, ray: str | None, threads: int) -> ExecutorOptions:
+    """Options of the executor from those of the command line.
 
-    return Hands(workers, ray, threads_of(threads))
+    Parameters
+    ----------
+    workers
+        Number of worker processes.
+    ray
+        A Ray cluster: "local", or its address.
+    threads
+        What ``--threads`` was given; 0 means all cores.
+
+    Returns
+    -------
+    ExecutorOptions
+        The options.
+    """
+    from fairbits.scale import ExecutorOptions
+
+    return ExecutorOptions(workers, ray, threads_of(threads))
 
 
 def names_of(text: str, option: str = "--protected") -> list[str]:
-    """The names in a comma-separated option."""
+    """The names in a comma-separated option.
+
+    Parameters
+    ----------
+    text
+        What was typed.
+    option
+        The option, for the message.
+
+    Returns
+    -------
+    list[str]
+        The names.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")

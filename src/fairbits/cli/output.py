@@ -45,7 +45,18 @@ class SafeStream:
         return self if self._drawing else SafeStream(self._stream, drawing=self.isatty())
 
     def write(self, text: str) -> int:
-        """Write what is harmless of it."""
+        """Write text with control characters replaced.
+
+        Parameters
+        ----------
+        text
+            What to write.
+
+        Returns
+        -------
+        int
+            Number of characters of the text.
+        """
         with _writing():
             self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
         return len(text)
@@ -56,7 +67,13 @@ class SafeStream:
             self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts."""
+        """Write several texts with control characters replaced.
+
+        Parameters
+        ----------
+        lines
+            What to write.
+        """
         for line in lines:
             self.write(line)
 
@@ -93,7 +110,15 @@ def safe_output() -> Iterator[None]:
 
 
 def print_json(document: Any, *, indent: int | None = 2) -> None:
-    """Print a document: every text as it is, with tricky characters and those that stdout cannot hold escaped."""
+    """Print a document as JSON; tricky characters and those that stdout cannot hold are escaped.
+
+    Parameters
+    ----------
+    document
+        Anything that ``json.dumps`` takes.
+    indent
+        Spaces per level; None writes one line.
+    """
     print(json_text(document, indent=indent, ascii_only=not _holds_all(sys.stdout)))
 
 

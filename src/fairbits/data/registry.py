@@ -62,6 +62,25 @@ class BuiltIn:
 def load_table(name: str, *, network: bool = True) -> Table:
     """The coded table of a built-in subject, with labels and held-out rows.
 
+    Parameters
+    ----------
+    name
+        Name of the built-in subject.
+    network
+        Whether the data may be fetched over the internet.
+
+    Returns
+    -------
+    Table
+        The table.
+
+    Raises
+    ------
+    UsageError
+        If the data are not on this machine.
+
+    Examples
+    --------
     >>> table = load_table("german")
     >>> len(table), int(table.held_out.sum())
     (1000, 250)
@@ -70,12 +89,46 @@ def load_table(name: str, *, network: bool = True) -> Table:
 
 
 def load_stored(name: str, *, network: bool = True) -> Stored:
-    """The same, with the origin of the rows in words."""
+    """The coded table of a built-in subject, with a description of where its rows come from.
+
+    Parameters
+    ----------
+    name
+        Name of the built-in subject.
+    network
+        Whether the data may be fetched over the internet.
+
+    Returns
+    -------
+    Stored
+        The table, its held-out rows and its origin.
+
+    Raises
+    ------
+    UsageError
+        If the data are not on this machine.
+    """
     return built_in(name).load(network)
 
 
 def built_in(name: str) -> BuiltIn:
-    """The record of a built-in subject."""
+    """The record of a built-in subject.
+
+    Parameters
+    ----------
+    name
+        Name of the built-in subject.
+
+    Returns
+    -------
+    BuiltIn
+        Its schema, encoding and data.
+
+    Raises
+    ------
+    OptionError
+        If there is no such subject.
+    """
     if name not in BUILT_IN:
         raise OptionError(f"there is no built-in subject {name!r}; {choose_from(name, BUILT_IN)}")
     return BUILT_IN[name]

@@ -35,7 +35,7 @@ FIRST = ("age", "sex", "race", "region", "income", "insurance", "marital_status"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class StandInTree:
     """A decision tree as arrays, one entry per node; leaf ``i`` draws value ``v`` with weight ``weights[i, v]``."""
 
     column: int
@@ -47,7 +47,18 @@ class Tree:
     weights: Ints
 
     def leaves(self, rows: Ints) -> Ints:
-        """The leaf that each row ends in; all rows walk down together."""
+        """The leaf that each row ends in; all rows go down the tree together.
+
+        Parameters
+        ----------
+        rows
+            Codes, (n, attributes).
+
+        Returns
+        -------
+        Ints
+            Positions of leaves, (n,).
+        """
         node = np.zeros(len(rows), dtype=np.int64)
         people = np.arange(len(rows))
         while (self.left[node] >= 0).any():
@@ -58,7 +69,20 @@ class Tree:
         return self.right[node]
 
     def draw(self, rows: Ints, generator: np.random.Generator) -> Ints:
-        """A value for each row."""
+        """Draw a value of the tree's attribute for each row.
+
+        Parameters
+        ----------
+        rows
+            Codes of the attributes drawn before, (n, attributes).
+        generator
+            Source of random numbers.
+
+        Returns
+        -------
+        Ints
+            Codes, (n,).
+        """
         steps = np.cumsum(self.weights, axis=1)[self.leaves(rows)]
         drawn = generator.random(len(rows)) * steps[:, -1]
         return self.low + (steps <= drawn[:, None]).sum(axis=1)
@@ -72,21 +96,49 @@ class LabelRule:
     terms: tuple[npt.NDArray[np.float64], ...]
 
     def draw(self, rows: Ints, lows: Ints, generator: np.random.Generator) -> Ints:
-        """A class for each row."""
+        """Draw a class for each row.
+
+        Parameters
+        ----------
+        rows
+            Codes, (n, attributes).
+        lows
+            Smallest code of each attribute.
+        generator
+            Source of random numbers.
+
+        Returns
+        -------
+        Ints
+            0 or 1, (n,).
+        """
         odds = self.base + sum(term[rows[:, i] - lows[i]] for i, term in enumerate(self.terms))
         return np.asarray(generator.random(len(rows)) < 1 / (1 + np.exp(-odds)), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class StandIn:
     """A tree for each attribute, in the order in which they are drawn, and the rule for the label."""
 
-    trees: tuple[Tree, ...]
+    trees: tuple[StandInTree, ...]
     label: LabelRule
 
 
-def fit(coded: Coded, schema: Schema) -> Model:
-    """Fit a model to a coded table (seeded: the same table gives the same model)."""
+def fit(coded: Coded, schema: Schema) -> StandIn:
+    """Fit trees and the rule for the label to a coded table; the same table gives the same model.
+
+    Parameters
+    ----------
+    coded
+        Codes and labels.
+    schema
+        The subject's attributes.
+
+    Returns
+    -------
+    StandIn
+        A model to draw people from.
+    """
     first = [schema.column(name) for name in FIRST if name in schema.names]
     order = [*first, *(i for i in range(len(schema)) if i not in first)]
     generator = np.random.default_rng(0)
@@ -94,7 +146,7 @@ def fit(coded: Coded, schema: Schema) -> Model:
         _fit_tree(coded.codes, column, order[:place], schema.attributes[column], generator)
         for place, column in enumerate(order)
     )
-    return Model(trees, _fit_label(coded, schema))
+    return StandIn(trees, _fit_label(coded, schema))
 
 
 def _fit_label(coded: Coded, schema: Schema) -> LabelRule:
@@ -110,13 +162,15 @@ def _fit_label(coded: Coded, schema: Schema) -> LabelRule:
     return LabelRule(round(float(learner.intercept_[0]), 2), tuple(terms))
 
 
-def _fit_tree(rows: Ints, column: int, before: list[int], attribute: Attribute, generator: np.random.Generator) -> Tree:
+def _fit_tree(
+    rows: Ints, column: int, before: list[int], attribute: Attribute, generator: np.random.Generator
+) -> StandInTree:
     low = int(attribute.low)
     size = int(attribute.upper) - low + 1
     values = rows[:, column] - low
     if not before:
         counts = np.bincount(values, minlength=size)[None]
-        return Tree(column, low, *_leaf_only(), _weights(counts, generator))
+        return StandInTree(column, low, *_leaf_only(), _weights(counts, generator))
     from sklearn.tree import DecisionTreeClassifier
 
     # Seeded because scikit-learn breaks ties between equally good splits at random.
@@ -126,7 +180,7 @@ def _fit_tree(rows: Ints, column: int, before: list[int], attribute: Attribute, 
     row_of = np.where(leaf, np.cumsum(leaf) - 1, -1)
     counts = np.zeros((int(leaf.sum()), size), dtype=np.int64)
     np.add.at(counts, (row_of[learner.apply(rows[:, before])], values), 1)
-    return Tree(
+    return StandInTree(
         column,
         low,
         np.where(leaf, 0, np.array(before)[np.maximum(tree.feature, 0)]).astype(np.int64),
@@ -149,8 +203,25 @@ def _weights(counts: Ints, generator: np.random.Generator) -> Ints:
     return np.asarray(tens + (generator.random(counts.shape) * CELL < rest), dtype=np.int64)
 
 
-def sample(model: Model, schema: Schema, rows: int, *, seed: int) -> Coded:
-    """Make people. The same seed makes the same ones."""
+def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Coded:
+    """Draw synthetic people; the same seed gives the same people.
+
+    Parameters
+    ----------
+    model
+        What was fitted.
+    schema
+        The subject's attributes.
+    rows
+        How many people.
+    seed
+        Of the random numbers.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     generator = np.random.default_rng(seed)
     codes = np.zeros((rows, len(schema)), dtype=np.int64)
     for tree in model.trees:
@@ -159,8 +230,19 @@ def sample(model: Model, schema: Schema, rows: int, *, seed: int) -> Coded:
     return Coded(codes, model.label.draw(codes, lows, generator))
 
 
-def to_json(model: Model) -> str:
-    """One line per tree; thresholds are halves between codes, so they are stored doubled."""
+def to_json(model: StandIn) -> str:
+    """A stand-in as JSON, one line per tree; thresholds are halves between codes, so they are stored doubled.
+
+    Parameters
+    ----------
+    model
+        What was fitted.
+
+    Returns
+    -------
+    str
+        The text.
+    """
     trees = [
         {
             "column": tree.column,
@@ -179,19 +261,30 @@ def to_json(model: Model) -> str:
     return f'{{"what":"{what}",\n"label":{label},\n"trees":[\n{lines}\n]}}\n'
 
 
-def from_json(text: str) -> Model:
-    """The inverse of ``to_json``."""
+def from_json(text: str) -> StandIn:
+    """A stand-in from the text that ``to_json`` writes.
+
+    Parameters
+    ----------
+    text
+        The JSON text.
+
+    Returns
+    -------
+    StandIn
+        The model.
+    """
     stored = json.loads(text)
     terms = tuple(np.array(term) for term in stored["label"]["terms"])
-    return Model(tuple(_tree(tree) for tree in stored["trees"]), LabelRule(stored["label"]["base"], terms))
+    return StandIn(tuple(_tree(tree) for tree in stored["trees"]), LabelRule(stored["label"]["base"], terms))
 
 
-def _tree(stored: dict[str, Any]) -> Tree:
+def _tree(stored: dict[str, Any]) -> StandInTree:
     size = stored["weights"]["size"]
     weights = np.zeros((len(stored["weights"]["leaves"]), size), dtype=np.int64)
     for leaf, pairs in enumerate(stored["weights"]["leaves"]):
         weights[leaf, pairs[0::2]] = pairs[1::2]
-    return Tree(
+    return StandInTree(
         stored["column"],
         stored["low"],
         np.array(stored["feature"], dtype=np.int64),

@@ -41,19 +41,53 @@ class Stored:
         return Table(codes, self.coded.labels.astype(np.float64), self.held_out)
 
     def rows(self, chosen: npt.NDArray[Any]) -> Stored:
-        """Some of the rows."""
+        """A table of some of the rows.
+
+        Parameters
+        ----------
+        chosen
+            Positions or truth values.
+
+        Returns
+        -------
+        Stored
+            A new table.
+        """
         coded = Coded(self.coded.codes[chosen], self.coded.labels[chosen])
         return Stored(coded, self.held_out[chosen], self.origin)
 
     def columns(self, chosen: tuple[int, ...]) -> Stored:
-        """Some of the attributes."""
+        """A table of some of the attributes.
+
+        Parameters
+        ----------
+        chosen
+            Positions of attributes.
+
+        Returns
+        -------
+        Stored
+            A new table.
+        """
         return Stored(Coded(self.coded.codes[:, list(chosen)], self.coded.labels), self.held_out, self.origin)
 
 
 def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
-    """Which rows a subject holds out: a quarter, the same ones every time.
+    """Rows that a subject holds out: a quarter, the same ones every time.
 
     Ranks of plain uniform draws are used, not a shuffle: NumPy keeps the former stable across versions.
+
+    Parameters
+    ----------
+    name
+        Name of the built-in subject.
+    rows
+        Number of rows in the table.
+
+    Returns
+    -------
+    npt.NDArray[np.bool_]
+        True for rows that are held out, (rows,).
     """
     generator = np.random.Generator(np.random.PCG64(list(name.encode())))
     ranks = np.argsort(np.argsort(generator.random(rows), kind="stable"), kind="stable")
@@ -62,13 +96,36 @@ def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
 
 
 def fingerprint(coded: Coded) -> str:
-    """What a table says, whatever its line ends, column order or unused columns were."""
+    """A hash of a table's content that line ends, column order and unused columns do not change.
+
+    Parameters
+    ----------
+    coded
+        Codes and labels.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+    """
     content = np.column_stack([coded.codes, coded.labels]).astype("<i2")
     return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
 
 
 def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
-    """Write in one step: the file is either whole or not there."""
+    """Write a coded table in one step: the file is either whole or not there.
+
+    Parameters
+    ----------
+    path
+        The file.
+    stored
+        The table.
+    schema
+        The subject's attributes.
+    extra
+        Columns beside the attributes, by name.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -86,7 +143,25 @@ def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.ND
 
 
 def read(path: Path, schema: Schema) -> Stored:
-    """Read and check against the schema."""
+    """Read a coded table and check it against the schema.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        The subject's attributes.
+
+    Returns
+    -------
+    Stored
+        The table.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, or does not fit the schema.
+    """
     import pyarrow as pa
 
     try:
@@ -102,7 +177,20 @@ def read(path: Path, schema: Schema) -> Stored:
 
 
 def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
-    """A column beside the attributes."""
+    """One column beside the attributes.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        Name of the column.
+
+    Returns
+    -------
+    npt.NDArray[np.int64]
+        Its values, (n,).
+    """
     values: npt.NDArray[np.int64] = numpy_of(_whole(path, [name])[name]).astype(np.int64)
     return values
 

@@ -24,7 +24,7 @@ from fairbits.models import Activation, Network
 HIDDEN = (64, 32, 16, 8, 4)
 BATCH = 128
 UPDATES = 20_000
-MOST_EPOCHS = 100
+MAX_EPOCHS = 100
 LEARNING_RATE = 0.01
 #: A network this deep and narrow sometimes dies (every ReLU off); the next seed is tried, at most so often.
 ATTEMPTS = 5
@@ -55,14 +55,55 @@ class Card:
 
     @classmethod
     def read(cls, path: Path) -> Card:
-        """The inverse."""
+        """Read a card that was written by ``to_json``.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Card
+            The card.
+        """
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def train(
     name: str, schema: Schema, encoding: Encoding, trained: Table, held_out: Table, *, origin: str, seed: int = 0
 ) -> tuple[Network, Card]:
-    """A network that learned something, and its card."""
+    """Train a network of the paper's shape.
+
+    Parameters
+    ----------
+    name
+        Name of the subject.
+    schema
+        The subject's attributes.
+    encoding
+        How attributes become inputs of the network.
+    trained
+        Rows to learn from.
+    held_out
+        Rows to judge by.
+    origin
+        Where the rows come from, for the card.
+    seed
+        Of the first weights and the order of rows.
+
+    Returns
+    -------
+    tuple[Network, Card]
+        The network and its card.
+
+    Raises
+    ------
+    TableError
+        If there are no labels.
+    FairbitsError
+        If the network does not get better than the majority class.
+    """
     if trained.labels is None or held_out.labels is None:
         raise TableError(f"subject {name!r} has no labels to learn from; name its target.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
@@ -97,8 +138,19 @@ def train(
 
 
 def epochs_for(rows: int) -> int:
-    """How often to go through a table of so many rows."""
-    return min(MOST_EPOCHS, -(-UPDATES * BATCH // rows))
+    """How often training passes over a table.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+
+    Returns
+    -------
+    int
+        Number of epochs.
+    """
+    return min(MAX_EPOCHS, -(-UPDATES * BATCH // rows))
 
 
 def fit(
@@ -109,7 +161,26 @@ def fit(
     seed: int,
     hidden: tuple[int, ...] = HIDDEN,
 ) -> Network:
-    """One training run. Single-threaded: the networks are tiny, and the result must not depend on the cores."""
+    """Train one network, in one thread: the result must not depend on the number of cores.
+
+    Parameters
+    ----------
+    inputs
+        Inputs of the network, (n, width).
+    labels
+        Positions of classes, (n,).
+    epochs
+        Passes over the rows.
+    seed
+        Of the first weights and the order of rows.
+    hidden
+        Widths of the hidden layers.
+
+    Returns
+    -------
+    Network
+        The network.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
     from threadpoolctl import threadpool_limits
@@ -148,12 +219,42 @@ def _plain(
 
 
 def accuracy(network: Network, encoding: Encoding, table: Table) -> float:
-    """The share of rows that the network decides as labelled."""
+    """Share of rows that the network decides as labelled.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs of the network.
+    table
+        People with labels.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     return float((network.labels(encoding.encode(table.codes)) == table.labels).mean())
 
 
 def balanced_accuracy(network: Network, encoding: Encoding, table: Table) -> float:
-    """The mean over the classes of the share decided right."""
+    """Mean over the classes of the share decided as labelled.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs of the network.
+    table
+        People with labels.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     labels = np.asarray(table.labels)
     right = network.labels(encoding.encode(table.codes)) == labels
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))

@@ -1,4 +1,4 @@
-from .neurons import MOST_ROWS as MOST_ROWS
+from .neurons import MAX_ROWS as MAX_ROWS
 from .neurons import NAMES as NAMES
 from .neurons import Tried as Tried
 from .neurons import TryOut as TryOut

@@ -24,13 +24,26 @@ from fairbits.measure import Evaluator
 Subset = tuple[int, ...]
 
 #: All subsets of more attributes than this are too many to be read, let alone computed.
-MOST_ATTRIBUTES = 8
+MAX_ATTRIBUTES = 8
 #: Scores held in memory at a time.
 SCORES = 4_000_000
 
 
 def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
-    """Bits of every subset of the protected attributes, and the Shapley shares."""
+    """Bits of every subset of the protected attributes, and the Shapley shares.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    cases
+        People, (n, attributes).
+
+    Returns
+    -------
+    Attribution
+        Bits of each attribute alone, of each combination, and Shapley shares.
+    """
     names = evaluator.schema.protected
     step = max(1, SCORES // (evaluator.m * (len(evaluator.schema.classes) if evaluator.by_vector else 1)))
     pieces = [_subset_bits(evaluator, cases[start : start + step]) for start in range(0, len(cases), step)]
@@ -108,7 +121,20 @@ def _classes(
 
 
 def shapley(bits: dict[Subset, Floats], players: int) -> Floats:
-    """Shares of each case, (cases, players); they add up to the bits of all players together."""
+    """Shapley shares of each case.
+
+    Parameters
+    ----------
+    bits
+        Bits of each case by subset of players, (cases,) each.
+    players
+        Number of players.
+
+    Returns
+    -------
+    Floats
+        Shares, (cases, players); they add up to the bits of all players together.
+    """
     shares = np.zeros((len(bits[()]), players))
     for player in range(players):
         others = [other for other in range(players) if other != player]

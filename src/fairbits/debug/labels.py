@@ -21,8 +21,8 @@ from fairbits.measure import Estimate, bootstrap_means
 
 FOLDS = 3
 #: More rows than this make the estimate no better by a digit that matters, and take long.
-MOST_ROWS = 20_000
-LEAST_ROWS = 30
+MAX_ROWS = 20_000
+MIN_ROWS = 30
 TREES, LEAVES, RATE = 60, 12, 0.1
 #: A prediction is never more certain than one row in this many: one wrong row must not decide.
 CERTAIN = 1e4
@@ -30,12 +30,32 @@ RESAMPLES = 1000
 
 
 def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelBits:
-    """The estimate with a 95 % bootstrap interval over rows."""
+    """Bits of the protected attributes in the labels, with a 95 % bootstrap interval over rows.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    table
+        People with labels.
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    LabelBits
+        The estimate.
+
+    Raises
+    ------
+    TableError
+        If there are no labels, or too few rows.
+    """
     if table.labels is None:
         raise TableError("the table has no labels, so nothing can be said about bits in them; name its target.")
-    if len(table) < LEAST_ROWS:
-        raise TableError(f"{len(table)} rows are too few to say what their labels carry; {LEAST_ROWS} are needed.")
-    rows = rng.permutation(len(table))[:MOST_ROWS]
+    if len(table) < MIN_ROWS:
+        raise TableError(f"{len(table)} rows are too few to say what their labels carry; {MIN_ROWS} are needed.")
+    rows = rng.permutation(len(table))[:MAX_ROWS]
     codes, labels = table.codes[rows], table.labels[rows]
     folds = np.arange(len(rows)) % FOLDS  # rows are in random order already
     free = np.array(schema.free_columns, dtype=np.int64)

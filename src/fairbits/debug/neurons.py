@@ -19,14 +19,14 @@ from fairbits.models import Do, HasActivations, HasInterventions, Model, Network
 from fairbits.subject import Subject, decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
-MOST_LOSS = 0.05
+MAX_LOSS = 0.05
 #: And it must leave this share of what the network gains over deciding the same for everybody: where classes are
 #: uneven, the first rule alone would keep values that switch the whole network off (k = 1, and of no use).
-LEAST_GAIN = 0.1
+MIN_GAIN = 0.1
 #: A value this small beside the neuron's largest counts as inactive.
 INACTIVE = 1e-3
 #: Rows that the neurons' values are taken from, at most; and how many run through the model at a time.
-MOST_ROWS, ROWS = 100_000, 16_384
+MAX_ROWS, ROWS = 100_000, 16_384
 STATISTICS = ("zero", "min", "max", "mean", "mean-sd", "mean+sd", "mean-2sd", "mean+2sd")
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
@@ -59,8 +59,8 @@ def neuron_effects(
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
     """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
     codes = subject.table.codes
-    if len(codes) > MOST_ROWS:
-        codes = codes[np.sort(rng.choice(len(codes), MOST_ROWS, replace=False))]
+    if len(codes) > MAX_ROWS:
+        codes = codes[np.sort(rng.choice(len(codes), MAX_ROWS, replace=False))]
     values = values_of(subject, codes, [layer - 1 for layer in layers])
     named = [
         (name, Do(layer - 1, neuron, float(table[place, neuron])))
@@ -93,10 +93,10 @@ def neuron_effects(
 
 def accuracy_floor(baseline: float, subject: Subject) -> float:
     """The least accuracy that counts as kept."""
-    floor = baseline - MOST_LOSS
+    floor = baseline - MAX_LOSS
     labels = np.asarray(subject.table.labels).astype(np.int64)
     majority = float(np.bincount(labels).max() / len(labels))
-    return max(floor, majority + LEAST_GAIN * (baseline - majority)) if baseline > majority else floor
+    return max(floor, majority + MIN_GAIN * (baseline - majority)) if baseline > majority else floor
 
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:

@@ -18,7 +18,7 @@ from fairbits.models import Network
 from fairbits.subject import Subject
 
 #: Rows of the table that networks are compared on, at most.
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 
 
 def retrain(
@@ -31,7 +31,7 @@ def retrain(
     if subject.table.labels is None:
         raise TableError("the table has no labels to learn from; name its target, or leave --retrain out.")
     codes = subject.table.codes
-    rows = codes[rng.permutation(len(codes))[:MOST_ROWS]]
+    rows = codes[rng.permutation(len(codes))[:MAX_ROWS]]
     before = float(evaluator.evaluate(rows).k.mean())
     found = []
     hows: tuple[How, ...] = ("other seed", "without protected")

@@ -8,11 +8,11 @@ from typing import Unpack
 
 import numpy as np
 
-from fairbits.debug.attribution import MOST_ATTRIBUTES, attribute_bits
+from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
-from fairbits.debug.labels import LEAST_ROWS, label_bits
+from fairbits.debug.labels import MIN_ROWS, label_bits
 from fairbits.debug.layers import amplification, layer_distances, layer_effects, suspect_of
-from fairbits.debug.neurons import MOST_LOSS, TryOut, accuracy_of, neuron_effects
+from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, neuron_effects
 from fairbits.debug.origin import judge
 from fairbits.debug.records import Attribution, DebugResult, LabelBits, LayerEffect, NeuronEffect, Retrained
 from fairbits.debug.refits import retrain as retrain_subject
@@ -153,13 +153,13 @@ class _Work:
                 why = "a score does not say which of several classes is decided"
             self.notes.append(f"Accuracy is not known ({why}): every value that a neuron can take was kept.")
         elif not any(one.acd is not None for one in found):
-            self.notes.append(f"No neuron can be both on and off within {MOST_LOSS:.0%} of the accuracy.")
+            self.notes.append(f"No neuron can be both on and off within {MAX_LOSS:.0%} of the accuracy.")
         return found
 
     def attribution(self) -> Attribution | None:
         self.say("attributing bits")
         count = len(self.subject.schema.protected)
-        if count > MOST_ATTRIBUTES:
+        if count > MAX_ATTRIBUTES:
             self.notes.append(f"Bits were not attributed: {count} protected attributes have too many subsets.")
             return None
         return attribute_bits(self.evaluator, self.cases)
@@ -175,7 +175,7 @@ class _Work:
         if table.labels is None:
             self.notes.append("The table has no labels: what they carry of the protected attributes cannot be said.")
             return None
-        if len(table) < LEAST_ROWS or len(np.unique(table.labels)) < 2:
+        if len(table) < MIN_ROWS or len(np.unique(table.labels)) < 2:
             self.notes.append(f"The table's {len(table)} labels are too few, or all the same, to say what they carry.")
             return None
         return label_bits(self.subject.schema, table, generator(self.seed, "debug", "labels"))

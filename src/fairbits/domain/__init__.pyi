@@ -40,7 +40,7 @@ from .rules import Rule as Rule
 from .rules.existence import check_rules as check_rules
 from .rules.validity import Truth as Truth
 from .rules.validity import Validity as Validity
-from .schema import MOST_TWINS as MOST_TWINS
+from .schema import MAX_TWINS as MAX_TWINS
 from .schema import Schema as Schema
 from .table import Table as Table
 from .table import check_domain as check_domain

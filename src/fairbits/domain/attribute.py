@@ -264,7 +264,18 @@ class Attribute(metaclass=_ByKind):
         return np.concatenate([[self.gap], values]) if self._number_twin else values
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest valid codes; a missing value stays one."""
+        """The nearest valid codes; a missing value stays one.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, any shape.
+
+        Returns
+        -------
+        Codes
+            The nearest valid codes; the code of a missing value stays as it is.
+        """
         if self.allowed:
             inside = self.values()[nearest(self.values(), codes)]
         else:
@@ -273,7 +284,18 @@ class Attribute(metaclass=_ByKind):
         return inside if self.gap is None else np.where(codes == self.gap, self.gap, inside)
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which codes lie in the domain (NaN never does; the code of a missing value does where there may be one)."""
+        """Which codes lie in the domain.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, any shape.
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            True where the code is in the domain; NaN never is, the code of a missing value is where one may be missing.
+        """
         if self.allowed:
             inside = np.isin(codes, self.allowed)
         else:
@@ -282,7 +304,23 @@ class Attribute(metaclass=_ByKind):
         return inside if self.missing is None else inside | (codes == self.gap)
 
     def read(self, code: float) -> str:
-        """One code as people read it."""
+        """The label or number that a code stands for.
+
+        Parameters
+        ----------
+        code
+            A code of this attribute.
+
+        Returns
+        -------
+        str
+            The label, the number as text, or the word for a missing value.
+
+        Raises
+        ------
+        SchemaError
+            If the attribute has labels and none for this code.
+        """
         if code == self.gap:
             return MISSING
         if self.labels:
@@ -293,7 +331,18 @@ class Attribute(metaclass=_ByKind):
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
-        """One code of a twin as people read it: by the name of its range, where there are ranges."""
+        """The label of a twin's code: the name of its range where the attribute has ranges.
+
+        Parameters
+        ----------
+        code
+            One of ``twin_values()``.
+
+        Returns
+        -------
+        str
+            Name of the range, or the label or number as by ``read``.
+        """
         return next((name for name, value in self.ranges if value == code), None) or self.read(code)
 
     def domain_text(self) -> str:
@@ -301,7 +350,23 @@ class Attribute(metaclass=_ByKind):
         return f"{shown(self.allowed)}" if self.allowed else f"{self.low:g} to {self.upper:g}"
 
     def code_of(self, text: str) -> float:
-        """The code of a label, or of a number given as text."""
+        """The code of a label, or of a number given as text.
+
+        Parameters
+        ----------
+        text
+            A label, a number written as text, or the word for a missing value.
+
+        Returns
+        -------
+        float
+            The code, which is inside the domain.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such label, or the number is outside the domain.
+        """
         if text == MISSING and self.gap is not None:
             return self.gap
         if text in self.labels:
@@ -318,7 +383,20 @@ class Attribute(metaclass=_ByKind):
 
 
 def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
-    """Which of the rising values is nearest to each code (the lower one where two are equally near)."""
+    """Position of the nearest of some sorted values, for each code.
+
+    Parameters
+    ----------
+    values
+        Values in rising order, (v,).
+    codes
+        Codes to place, any shape.
+
+    Returns
+    -------
+    npt.NDArray[np.int64]
+        Positions in ``values``; the lower one where two are equally near.
+    """
     right = np.clip(np.searchsorted(values, codes), 1 if len(values) > 1 else 0, len(values) - 1)
     left = np.maximum(right - 1, 0)
     return np.where(np.abs(codes - values[left]) <= np.abs(values[right] - codes), left, right)

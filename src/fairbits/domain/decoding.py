@@ -1,4 +1,4 @@
-"""From codes back to the values of the table: what a model eats that brings its own preprocessing.
+"""From codes back to the values of the table, for a model that brings its own preprocessing.
 
 A category is its label again, a number a number. Labels that were numbers or truth values in the table ("1", "true":
 the schema keeps all labels as text) become numbers and truth values again, and a missing value is NaN again.
@@ -62,7 +62,20 @@ class Decoder:
         self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
-        """The values of one column, from rows of the seen attributes' codes."""
+        """The values of one column.
+
+        Parameters
+        ----------
+        column
+            Which column of the model's table.
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Values
+            The values that the table would hold, (n,).
+        """
         own = codes[:, column.place]
         if column.label is not None:
             return (own == column.label).astype(np.int64)
@@ -78,7 +91,23 @@ class Decoder:
         return table_rows(codes, 0, len(self._tables[place]))
 
     def frame(self, codes: Codes) -> Any:
-        """A pandas frame, as the model was trained on."""
+        """A pandas frame with the columns that the model was trained on.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Any
+            A ``pandas.DataFrame`` of n rows.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed.
+        """
         try:
             import pandas as pd
         except ImportError:
@@ -97,7 +126,18 @@ class Decoder:
         return pd.DataFrame(found, copy=False)
 
     def array(self, codes: Codes) -> Values:
-        """One array: of numbers where all columns are numbers, else of objects."""
+        """One array: of numbers where all columns are numbers, else of objects.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Values
+            An array, (n, columns).
+        """
         text = any(
             self._tables[c.place].dtype == object for c in self.columns if c.place in self._tables and c.label is None
         )
@@ -107,7 +147,18 @@ class Decoder:
         return mixed
 
     def records(self, codes: Codes) -> list[dict[str, Any]]:
-        """One dictionary per row, of plain Python values; a missing value is None."""
+        """One dictionary per row, of plain Python values; a missing value is None.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        list[dict[str, Any]]
+            N dictionaries from column name to value.
+        """
         names = [column.name for column in self.columns]
         columns = [self.values(column, codes).tolist() for column in self.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -124,7 +175,18 @@ class Decoder:
 
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
-    """The columns of a table with this schema: one for each attribute, or one for each label of a spread category."""
+    """The columns of a table with this schema: one for each attribute, or one for each label of a spread category.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Names of columns in order of the attributes.
+    """
     return tuple(name for attribute in schema.attributes for name in attribute.own_columns)
 
 
@@ -145,7 +207,20 @@ def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: S
 
 
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:
-    """What the table held for each label of a category, by code."""
+    """Values that the table held for each label of a category, in order of code.
+
+    Parameters
+    ----------
+    attribute
+        A category.
+    text
+        Keep labels as text although they look like numbers or truth values.
+
+    Returns
+    -------
+    Values
+        One value per label: dates, numbers, truth values or text.
+    """
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]

@@ -1,4 +1,4 @@
-"""From codes to what the network eats: every attribute becomes some of the network's inputs.
+"""From codes to the inputs of a network: every attribute becomes some of them.
 
 Encodings are affine: a numeric attribute enters as ``(code − shift) · scale``, any other as a row of a lookup table
 (one-hot is the identity table). So the first layer of a network is itself a table: see ``first_layer``.
@@ -21,7 +21,27 @@ Inputs = npt.NDArray[np.floating]
 
 
 def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
-    """The rows of a table with one row for each code from ``low`` on; a code below must not count from its end."""
+    """Row numbers in a table that has one row for each code from ``low`` on.
+
+    Parameters
+    ----------
+    codes
+        Codes of one attribute, (n,).
+    low
+        The code of the table's first row.
+    size
+        How many rows the table has.
+
+    Returns
+    -------
+    npt.NDArray[np.int64]
+        Row numbers, (n,).
+
+    Raises
+    ------
+    TableError
+        If a code is outside the table, or NaN.
+    """
     whole = np.rint(codes)
     outside = ~((whole >= low) & (whole < low + size))  # true for NaN as well
     if outside.any():
@@ -50,12 +70,36 @@ class Numeric:
         return np.array([self.column])
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """(n,) codes to (n, 1) inputs."""
+        """Encode codes as one input each.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Inputs, (n, 1).
+        """
         inputs = (codes - self.shift) * self.scale
         return (inputs if self.gap is None else np.where(codes == self.gap, self.missing, inputs))[:, None]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Change of the output per unit of code; a missing value has no neighbour to move to."""
+        """Gradient with respect to the code, from the gradient with respect to the input.
+
+        Parameters
+        ----------
+        gradient
+            Change of the output per unit of the input, (n, 1).
+        codes
+            Codes at which the gradient was taken, (n,).
+
+        Returns
+        -------
+        Codes
+            Change of the output per unit of code, (n,); zero where the value is missing.
+        """
         slope = np.asarray(gradient[:, 0] * self.scale, dtype=np.float64)
         return slope if self.gap is None else np.where(codes == self.gap, 0.0, slope)
 
@@ -74,11 +118,40 @@ class Lookup:
         object.__setattr__(self, "table", np.array(self.table, dtype=np.float64))
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """(n,) codes to (n, width) inputs."""
+        """Encode codes as rows of the table.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Inputs, (n, width).
+
+        Raises
+        ------
+        TableError
+            If a code has no row in the table.
+        """
         return self.table[self._rows(codes)]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Change of the output per step of code, to first order: the mean of one step up and one down."""
+        """Change of the output per step of code, to first order: the mean of one step up and one step down.
+
+        Parameters
+        ----------
+        gradient
+            Change of the output per unit of each input, (n, width).
+        codes
+            Codes at which the gradient was taken, (n,).
+
+        Returns
+        -------
+        Codes
+            Change of the output per step of code, (n,).
+        """
         effect = np.asarray(gradient @ self.table.T, dtype=np.float64)
         rows = self._rows(codes)
         up = np.minimum(rows + 1, len(self.table) - 1)
@@ -100,11 +173,35 @@ class Unseen:
         return np.empty(0, dtype=np.int64)
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """(n,) codes to (n, 0) inputs."""
+        """Encode codes as no inputs at all.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            An empty array, (n, 0).
+        """
         return np.empty((len(codes), 0))
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:  # noqa: ARG002
-        """What the model does not see changes nothing."""
+        """Gradient with respect to the code: zero, since the model does not see it.
+
+        Parameters
+        ----------
+        gradient
+            Change of the output per unit of each input, (n, 0).
+        codes
+            Codes at which the gradient was taken, (n,).
+
+        Returns
+        -------
+        Codes
+            Zeros, (n,).
+        """
         return np.zeros(len(codes))
 
 
@@ -120,7 +217,20 @@ class FirstLayer:
     tables: dict[int, tuple[int, npt.NDArray[np.float32]]]
 
     def contribution(self, attribute: int, codes: Codes) -> npt.NDArray[np.float32]:
-        """What one attribute adds to the pre-activation, (n, width)."""
+        """Contribution of one attribute to the pre-activations of the first layer.
+
+        Parameters
+        ----------
+        attribute
+            Position of the attribute in the schema.
+        codes
+            Codes of this attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            What is added to the pre-activations, (n, neurons).
+        """
         if attribute in self.slopes:
             shift, slope = self.slopes[attribute]
             return (codes - shift).astype(np.float32)[:, None] * slope
@@ -132,7 +242,7 @@ class Encoding:
     """How each attribute, in schema order, becomes inputs of the network.
 
     ``fixed`` holds inputs that are the same for everybody (a column that a fitted encoder keeps for a value which the
-    schema does not have). Inputs are float32, as networks eat them; a model that eats codes may ask for float64.
+    schema does not have). Inputs are float32, as networks take them; a model that takes codes may ask for float64.
     """
 
     def __init__(
@@ -157,13 +267,41 @@ class Encoding:
     def identity(
         cls, schema: Schema, *, columns: Iterable[str] | None = None, dtype: type[np.floating] = np.float32
     ) -> Encoding:
-        """Each code is one input, as it is. ``columns`` names the attributes that the model sees, in its order."""
+        """Each code is one input, unchanged.
+
+        Parameters
+        ----------
+        schema
+            The attributes.
+        columns
+            Attributes that the model sees, in its order; None means all, in order of the schema.
+        dtype
+            Number type of the inputs.
+
+        Returns
+        -------
+        Encoding
+            The encoding.
+        """
         names = schema.names if columns is None else _known(columns, schema)
         return cls([Numeric(names.index(n)) if n in names else Unseen() for n in schema.names], dtype=dtype)
 
     @classmethod
     def one_hot(cls, schema: Schema, *, columns: Iterable[str] | None = None) -> Encoding:
-        """Categories become one input per label, everything else stays as it is."""
+        """One input per label for categories, one input per code for everything else.
+
+        Parameters
+        ----------
+        schema
+            The attributes.
+        columns
+            Attributes that the model sees, in its order; None means all, in order of the schema.
+
+        Returns
+        -------
+        Encoding
+            The encoding.
+        """
         parts: dict[str, Part] = {}
         column = 0
         for name in schema.names if columns is None else _known(columns, schema):
@@ -179,8 +317,22 @@ class Encoding:
 
     @classmethod
     def of_columns(cls, schema: Schema, order: Sequence[str] = ()) -> Encoding:
-        """The inputs are columns of a table, in ``order`` (other columns are passed over): one for each attribute,
-        and those of its labels for a category that is spread over several (a dropped value is zero in all of them).
+        """Inputs are columns of a table: one per attribute, or one per label of a category spread over several columns.
+
+        A label that has no column of its own (a dropped value) is zero in all columns of its category.
+
+        Parameters
+        ----------
+        schema
+            The attributes and their columns.
+        order
+            The table's columns in the order in which the model takes them; others are passed over. Empty means the
+            order of the schema.
+
+        Returns
+        -------
+        Encoding
+            The encoding.
         """
         own = [attribute.own_columns for attribute in schema.attributes]
         wanted = {name for names in own for name in names}
@@ -196,7 +348,27 @@ class Encoding:
 
     @classmethod
     def fitting(cls, schema: Schema, inputs: int, *, columns: Iterable[str] | None = None) -> Encoding:
-        """The plain encoding that makes as many inputs as the network takes."""
+        """The plain encoding (columns of the table, codes, or one-hot) that makes as many inputs as the network takes.
+
+        Parameters
+        ----------
+        schema
+            The attributes.
+        inputs
+            Width of the network's input.
+        columns
+            Attributes that the model sees, in its order; None means all.
+
+        Returns
+        -------
+        Encoding
+            The first of the three that has this width.
+
+        Raises
+        ------
+        ModelError
+            If none of them has this width.
+        """
         names = schema.names if columns is None else _known(columns, schema)
         identity, one_hot = cls.identity(schema, columns=names), cls.one_hot(schema, columns=names)
         grouped = [cls.of_columns(schema)] if any(a.columns for a in schema.attributes) and columns is None else []
@@ -209,7 +381,18 @@ class Encoding:
         )
 
     def with_gaps(self, schema: Schema) -> Encoding:
-        """The same encoding for a table in which numbers may be missing: they are NaN for the model."""
+        """The same encoding for a table in which numbers may be missing: the model gets NaN for them.
+
+        Parameters
+        ----------
+        schema
+            Attributes, with the code of a missing value where there may be one.
+
+        Returns
+        -------
+        Encoding
+            A new encoding.
+        """
         parts = [
             replace(part, gap=attribute.gap)
             if isinstance(part, Numeric) and part.gap is None and attribute.kind != "category"
@@ -230,7 +413,18 @@ class Encoding:
         return tuple(i for i, part in enumerate(self.parts) if isinstance(part, Unseen))
 
     def same_as(self, other: Encoding) -> bool:
-        """Whether both make the same inputs of every code."""
+        """Whether two encodings turn every code into the same inputs.
+
+        Parameters
+        ----------
+        other
+            The encoding to compare with.
+
+        Returns
+        -------
+        bool
+            True where parts and fixed inputs are equal.
+        """
         return self.fixed == other.fixed and all(
             np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table)
             if isinstance(a, Lookup) and isinstance(b, Lookup)
@@ -239,7 +433,23 @@ class Encoding:
         )
 
     def encode(self, codes: Codes) -> Inputs:
-        """(n, attributes) codes to (n, width) inputs."""
+        """Encode people as inputs of the model.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Inputs
+            Inputs, (n, width), of the encoding's number type.
+
+        Raises
+        ------
+        TableError
+            If a code is outside the domain of its attribute.
+        """
         if self._plain:
             return np.asarray(codes, dtype=self.dtype)
         inputs = np.empty((len(codes), self.width), dtype=self.dtype)
@@ -250,11 +460,35 @@ class Encoding:
         return inputs
 
     def dtype_rounded(self, inputs: Inputs) -> Inputs:
-        """Inputs as a model gets them."""
+        """Inputs in the number type that the model takes.
+
+        Parameters
+        ----------
+        inputs
+            Inputs of any floating type.
+
+        Returns
+        -------
+        Inputs
+            The same inputs, rounded to ``dtype``.
+        """
         return np.asarray(inputs, dtype=self.dtype)
 
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
-        """Inputs of all twins, (n, m, width): people and protected values are each encoded once."""
+        """Inputs of all twins; people and protected values are each encoded once.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Combinations of protected values.
+
+        Returns
+        -------
+        Inputs
+            Inputs, (n, m, width).
+        """
         inputs = np.repeat(self.encode(codes)[:, None, :], twins.m, axis=1)
         for position, attribute in enumerate(twins.columns):
             part = self.parts[attribute]
@@ -262,14 +496,45 @@ class Encoding:
         return inputs
 
     def pull_back(self, gradients: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Gradients with respect to inputs (n, width) as changes per unit of code (n, attributes)."""
+        """Gradients with respect to codes, from gradients with respect to inputs.
+
+        Parameters
+        ----------
+        gradients
+            Change of the output per unit of each input, (n, width).
+        codes
+            People at whom they were taken, (n, attributes).
+
+        Returns
+        -------
+        Codes
+            Change of the output per unit of each code, (n, attributes).
+        """
         columns = [
             part.pull_back(gradients[:, part.columns], codes[:, attribute]) for attribute, part in enumerate(self.parts)
         ]
         return np.column_stack(columns)
 
     def first_layer(self, weights: npt.NDArray[np.floating], bias: npt.NDArray[np.floating]) -> FirstLayer:
-        """The first layer's weights (inputs × width) seen from the codes."""
+        """The first layer as a function of codes.
+
+        Parameters
+        ----------
+        weights
+            Weights of the first layer, (width, neurons).
+        bias
+            Biases of the first layer, (neurons,).
+
+        Returns
+        -------
+        FirstLayer
+            The layer as slopes and tables, one for each attribute.
+
+        Raises
+        ------
+        ModelError
+            If the number of inputs is another one.
+        """
         if len(weights) != self.width:
             raise ModelError(f"the network takes {len(weights)} inputs, but the encoding makes {self.width}.")
         exact = np.asarray(weights, dtype=np.float64)

@@ -38,7 +38,18 @@ class GrantOptions(TypedDict, total=False):
 
 
 def granted_in(options: Mapping[str, Any]) -> GrantOptions:
-    """The grants among other options."""
+    """The grants to files from outside among other options.
+
+    Parameters
+    ----------
+    options
+        Options by name.
+
+    Returns
+    -------
+    GrantOptions
+        Those that are grants.
+    """
     known = GrantOptions.__annotations__
     return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
 
@@ -70,7 +81,22 @@ def check_rows(rows: int, columns: int, max_rows: int, name: str) -> None:
 
 
 def check_cells(cells: int, max_rows: int, name: str) -> None:
-    """Refuse a table with more cells than rows that were granted can have."""
+    """Refuse a table with more cells than the allowed number of rows can have.
+
+    Parameters
+    ----------
+    cells
+        Number of cells.
+    max_rows
+        Allowed number of rows.
+    name
+        What to call the table.
+
+    Raises
+    ------
+    TableError
+        If there are too many.
+    """
     if cells > max_rows * CELLS_PER_ROW + CELLS_PER_ROW * MAX_COLUMNS:
         raise TableError(
             f"the table {name!r} has about {cells:,} cells, and {max_rows * CELLS_PER_ROW:,} are allowed; raise "
@@ -79,7 +105,22 @@ def check_cells(cells: int, max_rows: int, name: str) -> None:
 
 
 def check_bytes(size: int, max_rows: int, name: str) -> None:
-    """Refuse a table that takes more memory than rows that were granted can take."""
+    """Refuse a table that takes more memory than the allowed number of rows can take.
+
+    Parameters
+    ----------
+    size
+        Memory of the table in bytes.
+    max_rows
+        Allowed number of rows.
+    name
+        What to call the table.
+
+    Raises
+    ------
+    TableError
+        If it takes too much.
+    """
     if size > max_table_bytes(max_rows):
         raise TableError(
             f"the table {name!r} takes {size:,} bytes, and {max_table_bytes(max_rows):,} are allowed; raise "
@@ -88,11 +129,35 @@ def check_bytes(size: int, max_rows: int, name: str) -> None:
 
 
 def max_table_bytes(max_rows: int) -> int:
-    """The memory that a table of so many rows may take."""
+    """Memory that a table may take.
+
+    Parameters
+    ----------
+    max_rows
+        Allowed number of rows.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
     return max_rows * CELLS_PER_ROW * _BYTES_PER_CELL + _BYTES
 
 
 def check_limit(name: str, value: object) -> None:
-    """Refuse a limit that is no whole number above 0."""
+    """Refuse a limit that is no whole number above 0.
+
+    Parameters
+    ----------
+    name
+        Name of the option.
+    value
+        What was given for it.
+
+    Raises
+    ------
+    OptionError
+        If it is no whole number from 1 up.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")

@@ -47,12 +47,38 @@ class Group:
         return "" in self.columns
 
     def attribute(self, *, protected: bool = False) -> Attribute:
-        """The category that the columns stand for."""
+        """The category that the columns stand for.
+
+        Parameters
+        ----------
+        protected
+            Whether the category is protected.
+
+        Returns
+        -------
+        Attribute
+            A category whose labels lie in several columns.
+        """
         return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
 def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:
-    """Groups in column order. The largest go first, then those with the longest name: each column is in one at most."""
+    """Find groups of 0/1 columns of which exactly one is 1 in every row.
+
+    The largest groups go first, then those with the longest name: a column belongs to one group at most.
+
+    Parameters
+    ----------
+    data
+        The table.
+    leave_out
+        Columns that belong to no group.
+
+    Returns
+    -------
+    list[Group]
+        Groups in the order of their first column.
+    """
     values = {name: _zeros_and_ones(data[name]) for name in data.column_names if name not in leave_out}
     binary = {name: column for name, column in values.items() if column is not None}
     candidates: dict[str, list[str]] = defaultdict(list)

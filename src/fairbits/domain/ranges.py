@@ -18,27 +18,62 @@ FEW_VALUES = 12
 RANGES = 6
 
 
-def coarsened(schema: Schema, columns: Mapping[str, Codes], *, most: int) -> Schema:
-    """The schema with ranges for protected numbers of many values, as many as the limit of twins leaves room for."""
+def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
+    """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+    columns
+        Codes in the table, by name of the attribute.
+    max_twins
+        Allowed number of combinations of protected values.
+
+    Returns
+    -------
+    Schema
+        A new schema.
+
+    Raises
+    ------
+    SchemaError
+        If two ranges each are still too many.
+    """
     wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
     for count in range(RANGES, 1, -1):
         attributes = [
             with_ranges(a, columns[a.name], count) if isinstance(a, Number) and a.name in wide else a
             for a in schema.attributes
         ]
-        if twins_of(attributes) <= most:
-            return replace(schema, attributes=tuple(attributes), most_twins=most)
+        if twins_of(attributes) <= max_twins:
+            return replace(schema, attributes=tuple(attributes), max_twins=max_twins)
     sizes = {a.name: a.twin_count for a in attributes if a.protected}
     widest = max(sizes, key=lambda name: sizes[name])
     parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
     raise SchemaError(
-        f"the protected attributes have {twins_of(attributes):,} combinations ({parts}), more than {most:,}; "
+        f"the protected attributes have {twins_of(attributes):,} combinations ({parts}), more than {max_twins:,}; "
         f"merge values of {widest!r} in the table, protect fewer attributes, or raise --max-twins."
     )
 
 
 def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
-    """At most ``count`` ranges with about as many people each; the median person's value stands for a range."""
+    """The attribute cut into ranges that hold about as many people each; the median value stands for its range.
+
+    Parameters
+    ----------
+    attribute
+        A number.
+    values
+        Its values in the table, (n,).
+    count
+        Number of ranges at most.
+
+    Returns
+    -------
+    Number
+        A new attribute.
+    """
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
     place = np.searchsorted(cuts, values, side="right")
     ranges = []
@@ -51,7 +86,18 @@ def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
 
 
 def twins_of(attributes: list[Attribute]) -> int:
-    """How many combinations the protected attributes make."""
+    """Number of combinations of protected values.
+
+    Parameters
+    ----------
+    attributes
+        All attributes.
+
+    Returns
+    -------
+    int
+        The number m of twins.
+    """
     return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
 
 

@@ -72,7 +72,18 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
 
 
 def is_there(file: Path) -> bool:
-    """Whether a path leads to something; a path that no system takes leads nowhere."""
+    """Whether a path exists; a path that the system does not accept does not.
+
+    Parameters
+    ----------
+    file
+        The path.
+
+    Returns
+    -------
+    bool
+        True where something is there.
+    """
     try:
         return file.exists()
     except (OSError, ValueError):
@@ -193,13 +204,24 @@ def _try_out(file: Path, max_rows: int) -> None:
     if outcome.error is not None:
         raise outcome.error
     if outcome.fault:
-        remedy = "raise --max-rows if it is yours" if outcome.told.get("memory") else _remedy(file)
+        remedy = "raise --max-rows if it is yours" if outcome.known.get("memory") else _remedy(file)
         raise TableError(f"the table {str(file)!r} cannot be read: its reading {outcome.fault}; {remedy}.")
     _sound.add(key)
 
 
 def first_reading(given: tuple[str, int], _tell: sandbox.Tell) -> None:
-    """In the child: read all of it, and hold every offset against its buffer."""
+    """Read a table in the child process, so that a crash of the reader stays there.
+
+    Parameters
+    ----------
+    given
+        Path of the file and allowed number of rows.
+
+    Raises
+    ------
+    TableError
+        If the file is no table.
+    """
     path, max_rows = given
     read_arrow(path, max_rows=max_rows)
 
@@ -227,12 +249,46 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
 
 
 def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:
-    """A table in a file or in memory, as Arrow."""
+    """A table in a file or in memory, as Arrow.
+
+    Parameters
+    ----------
+    table
+        A path, or an Arrow, pandas or polars table.
+    max_rows
+        Allowed number of rows of a file.
+
+    Returns
+    -------
+    pa.Table
+        The table.
+
+    Raises
+    ------
+    TableError
+        If it cannot be read.
+    """
     return read_arrow(table, max_rows=max_rows) if isinstance(table, str | Path) else as_arrow(table)
 
 
 def as_arrow(data: Any) -> pa.Table:
-    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible; an index is no column."""
+    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible; an index is no column.
+
+    Parameters
+    ----------
+    data
+        An Arrow, pandas or polars table, or a mapping from names to columns.
+
+    Returns
+    -------
+    pa.Table
+        The table.
+
+    Raises
+    ------
+    TableError
+        If it is no table.
+    """
     import pyarrow as pa
 
     if isinstance(data, pa.Table):

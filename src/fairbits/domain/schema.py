@@ -16,7 +16,7 @@ from fairbits.domain.rules import Rule
 from fairbits.errors import SchemaError, choose_from
 
 #: More combinations of protected values than this are refused: a table of scores per person would be of no use.
-MOST_TWINS = 100_000
+MAX_TWINS = 100_000
 #: What is compared between twins: the favourable class, or all classes at once.
 Compared = Literal["favourable", "vector"]
 
@@ -41,7 +41,7 @@ class Schema:
     favourable: str | None = None
     rules: tuple[Rule, ...] = ()
     scores: Compared = "favourable"
-    most_twins: int = MOST_TWINS
+    max_twins: int = MAX_TWINS
     threshold: float | None = None
     order_guessed: bool = field(default=False, compare=False)
     observed: tuple[Attribute, ...] = ()
@@ -76,7 +76,18 @@ class Schema:
         )
 
     def check_justified(self, names: Iterable[str]) -> None:
-        """Refuse justified attributes that are not there, or that are protected themselves."""
+        """Refuse justified attributes that are not there, or that are protected themselves.
+
+        Parameters
+        ----------
+        names
+            Attributes that may decide.
+
+        Raises
+        ------
+        SchemaError
+            If one is not in the schema, or is protected.
+        """
         guarded = {*self.protected, *(one.name for one in self.observed)}
         for name in names:
             if name in guarded:
@@ -93,8 +104,8 @@ class Schema:
             raise SchemaError(f"scores is {self.scores!r}; {choose_from(str(self.scores), get_args(Compared))}")
         if self.scores == "vector" and not self.classes:
             raise SchemaError("scores is 'vector', but the target has no classes; a regression has one score only.")
-        if self.most_twins < 1:
-            raise SchemaError(f"the limit of twins is {self.most_twins}; it must be 1 or more.")
+        if self.max_twins < 1:
+            raise SchemaError(f"the limit of twins is {self.max_twins}; it must be 1 or more.")
 
     def _settle_threshold(self) -> None:
         stated = self.threshold
@@ -172,13 +183,45 @@ class Schema:
         return self.attributes[self.column(name)]
 
     def column(self, name: str) -> int:
-        """The column of an attribute."""
+        """Position of an attribute in the table.
+
+        Parameters
+        ----------
+        name
+            Name of the attribute.
+
+        Returns
+        -------
+        int
+            The position, counted from 0.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such attribute.
+        """
         if name not in self.names:
             raise SchemaError(f"attribute {name!r} is not in the schema; {choose_from(name, self.names)}")
         return self.names.index(name)
 
     def with_protected(self, names: Iterable[str]) -> Schema:
-        """The same schema with exactly these attributes protected; observed ones stay observed."""
+        """The same schema with exactly these attributes protected; observed ones stay observed.
+
+        Parameters
+        ----------
+        names
+            Attributes to protect.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Raises
+        ------
+        SchemaError
+            If one is not in the schema.
+        """
         chosen = list(names)
         watched = {one.name for one in self.observed}
         for name in chosen:
@@ -188,11 +231,38 @@ class Schema:
         return replace(self, attributes=tuple(attributes))
 
     def read(self, codes: Sequence[float] | Codes) -> dict[str, str]:
-        """One row of codes as people read it."""
+        """One person in words: names of attributes with labels or numbers.
+
+        Parameters
+        ----------
+        codes
+            One row of codes, (attributes,).
+
+        Returns
+        -------
+        dict[str, str]
+            From name of the attribute to label or number as text.
+        """
         return {attribute.name: attribute.read(code) for attribute, code in zip(self.attributes, codes, strict=True)}
 
     def codes_of(self, person: dict[str, str]) -> Codes:
-        """The inverse of ``read``: one row of codes from names and labels."""
+        """Codes of a person given in words; undoes ``read``.
+
+        Parameters
+        ----------
+        person
+            A label or a number as text for every attribute.
+
+        Returns
+        -------
+        Codes
+            One row of codes, (attributes,).
+
+        Raises
+        ------
+        SchemaError
+            If an attribute is unknown, lacks a value, or the value is outside its domain.
+        """
         unknown = next((name for name in person if name not in self.names), None)
         if unknown is not None:
             raise SchemaError(f"attribute {unknown!r} is not in the schema; {choose_from(unknown, self.names)}")
@@ -202,6 +272,17 @@ class Schema:
         return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest people inside the domain."""
+        """The nearest people inside the domain.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Codes
+            People with every code moved to the nearest valid one, (n, attributes).
+        """
         columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
         return np.column_stack(columns)

@@ -44,7 +44,18 @@ class Table:
         return len(self.codes)
 
     def rows(self, chosen: npt.NDArray[Any] | slice) -> Table:
-        """Some of the rows."""
+        """A table of some of the rows, with their labels, row numbers and everything else that belongs to them.
+
+        Parameters
+        ----------
+        chosen
+            Row positions, truth values, or a slice.
+
+        Returns
+        -------
+        Table
+            A new table.
+        """
         return Table(
             self.codes[chosen],
             None if self.labels is None else self.labels[chosen],
@@ -56,8 +67,20 @@ class Table:
         )
 
     def place(self, row: int) -> str:
-        """What to call a row (counted from 0): by its number in the table as it was given.
+        """The name of a row for messages, by its number in the table as it was given.
 
+        Parameters
+        ----------
+        row
+            Position of the row, counted from 0.
+
+        Returns
+        -------
+        str
+            Such as "row 1,201, line 1,202 of loan.csv".
+
+        Examples
+        --------
         >>> Table(np.zeros((3, 1))).rows(np.array([2])).place(0)
         'row 3'
         """
@@ -73,7 +96,20 @@ class Table:
 
 
 def place_of(number: int, file: Path | None = None) -> str:
-    """A row by its number (from 1), with its line where it was read from a text file."""
+    """A row by its number (from 1), with its line where it was read from a text file.
+
+    Parameters
+    ----------
+    number
+        Number of the row in the table as it was given, counted from 1.
+    file
+        The file that it was read from, if any.
+
+    Returns
+    -------
+    str
+        Such as "row 1,201, line 1,202 of loan.csv".
+    """
     if file is None:
         return f"row {number:,}"
     line = None if file.suffix.lower() in BINARY else _line_of(file, number)
@@ -210,14 +246,43 @@ def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDAr
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse a table with two columns of the same name: nobody could say which one is meant."""
+    """Refuse a table with two columns of the same name, since a name must mean one column.
+
+    Parameters
+    ----------
+    names
+        Names of the columns.
+
+    Raises
+    ------
+    TableError
+        If a name occurs twice.
+    """
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
         raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
-    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none."""
+    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none.
+
+    Parameters
+    ----------
+    data
+        Table that holds the columns of the group.
+    attribute
+        The category, with a column for each of its labels.
+
+    Returns
+    -------
+    Codes
+        Codes, (n,).
+
+    Raises
+    ------
+    TableError
+        If a column holds something other than 0 and 1, or a row has no 1 or several.
+    """
     import pyarrow as pa
 
     truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.own_columns}
@@ -241,7 +306,25 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:
-    """One column as codes: labels by position, numbers as they are."""
+    """One column as codes: labels by position, numbers as they are.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+    attribute
+        The attribute that it belongs to.
+
+    Returns
+    -------
+    Codes
+        Codes, (n,).
+
+    Raises
+    ------
+    TableError
+        If values are missing that may not be, or a value is no label and no number.
+    """
     import pyarrow as pa
 
     column = with_nulls(plain(column))
@@ -272,7 +355,18 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
 
 
 def with_nulls(column: Any) -> Any:
-    """A column of numbers whose NaN are missing, as pandas means it and polars and Parquet do not say."""
+    """A column in which NaN counts as missing, as it does in pandas.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+
+    Returns
+    -------
+    Any
+        The same column; numbers that are NaN are null.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -288,12 +382,38 @@ def spells_labels(attribute: Attribute) -> bool:
     The schema decides, not the rows that happen to be there (a CSV reader makes numbers of "1" and "2" only as long as
     no row holds "3+"): a category with a label that is a number is spelled out in the table, and one whose labels are
     all words is there as codes. An integer that carries labels is there as codes.
+
+    Parameters
+    ----------
+    attribute
+        The attribute that the column belongs to.
+
+    Returns
+    -------
+    bool
+        True where numbers in the column are labels.
     """
     return attribute.kind == "category" and any(_is_number(label) for label in attribute.labels)
 
 
 def plain(column: Any) -> Any:
-    """One array of strings or numbers, whatever Arrow made of the column."""
+    """One array of strings or numbers, whatever Arrow made of the column.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it, in chunks, as a dictionary, or of a type such as decimal or date.
+
+    Returns
+    -------
+    Any
+        One Arrow array of strings, numbers or truth values.
+
+    Raises
+    ------
+    TableError
+        If the column holds lists, structures or other things that are neither text nor numbers.
+    """
     import pyarrow as pa
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -318,7 +438,25 @@ def plain(column: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Codes:
-    """A numeric column as floats."""
+    """A numeric column as floats.
+
+    Parameters
+    ----------
+    column
+        A column as Arrow has it.
+    name
+        What to call the column in a message.
+
+    Returns
+    -------
+    Codes
+        Values as float64, (n,).
+
+    Raises
+    ------
+    TableError
+        If a value is no number, or is not finite.
+    """
     import pyarrow as pa
 
     try:
@@ -344,7 +482,22 @@ def _first(mask: Any) -> int:
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
-    """Refuse codes outside the stated domain, saying how many and which."""
+    """Refuse codes outside the stated domain, saying how many and which.
+
+    Parameters
+    ----------
+    codes
+        People, (n, attributes).
+    schema
+        The attributes.
+    place
+        Names a row, counted from 0, for the message.
+
+    Raises
+    ------
+    TableError
+        If the shape is wrong, there are no rows, or a code is outside the domain of its attribute.
+    """
     if codes.ndim != 2 or codes.shape[1] != len(schema) or len(codes) == 0:
         raise TableError(
             f"the table needs rows of {len(schema)} codes, one for each attribute, and at least one row, "
@@ -366,7 +519,25 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
 
 
 def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
-    """The target as class positions (or numbers, for a regression); None where the schema names no target."""
+    """The target as class positions (or numbers, for a regression); None where the schema names no target.
+
+    Parameters
+    ----------
+    data
+        The table as Arrow has it.
+    schema
+        Names the target and its classes.
+
+    Returns
+    -------
+    npt.NDArray[np.float64] | None
+        Positions in ``schema.classes``, or numbers for a regression, (n,).
+
+    Raises
+    ------
+    TableError
+        If the target's column is missing, has gaps, or holds an unknown class.
+    """
     if schema.target is None:
         return None
     if schema.target not in data.column_names:
@@ -397,7 +568,18 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
 
 
 def text_of(value: object) -> str:
-    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
+    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either.
+
+    Parameters
+    ----------
+    value
+        A value of the target's column.
+
+    Returns
+    -------
+    str
+        The value as a CSV file would spell it.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()

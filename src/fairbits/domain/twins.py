@@ -19,8 +19,8 @@ class Twins:
     Order: the protected attributes in column order, the last one changing fastest (as ``itertools.product``).
     """
 
-    def __init__(self, schema: Schema, *, most: int | None = None):
-        most = schema.most_twins if most is None else most
+    def __init__(self, schema: Schema, *, max_twins: int | None = None):
+        limit = schema.max_twins if max_twins is None else max_twins
         if not schema.protected and not schema.observed:
             raise SchemaError(
                 "no attribute is protected, so there are no twins to compare; "
@@ -30,11 +30,11 @@ class Twins:
         self.columns = np.array(schema.protected_columns, dtype=np.int64)
         sizes = {schema.attributes[i].name: schema.attributes[i].twin_count for i in schema.protected_columns}
         m = math.prod(sizes.values())
-        if m > most:
+        if m > limit:
             widest = max(sizes, key=lambda name: sizes[name])
             parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
             raise SchemaError(
-                f"the protected attributes have {m:,} combinations ({parts}), more than {most:,}; "
+                f"the protected attributes have {m:,} combinations ({parts}), more than {limit:,}; "
                 f"coarsen {widest!r} with a larger step or ranges, or raise the limit (twins under [limits])."
             )
         domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
@@ -56,16 +56,39 @@ class Twins:
         )
 
     def expand(self, codes: Codes) -> Codes:
-        """All twins of a batch of people, (n, m, attributes): person first, then twin."""
+        """All twins of a batch of people, (n, m, attributes): person first, then twin.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Codes
+            Their twins, (n, m, attributes).
+        """
         twins = np.repeat(codes[:, None, :], self.m, axis=1)
         twins[:, :, self.columns] = self.values
         return twins
 
     def blocks(self, codes: Codes, *, rows: int = 65_536) -> Iterator[tuple[slice, Codes]]:
-        """The same in pieces of about ``rows`` twins, through one buffer.
+        """Twins of a batch of people in pieces, through one buffer.
 
-        The protected columns are written once; each piece only fills in its people. A piece is
-        overwritten by the next one: use it or copy it before going on.
+        The protected columns are written once; each piece only fills in its people. The next piece overwrites the
+        buffer: use a piece or copy it before going on.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        rows
+            About how many twins a piece holds.
+
+        Yields
+        ------
+        Iterator[tuple[slice, Codes]]
+            The rows of a piece, and its twins, (people, m, attributes).
         """
         people = max(1, rows // self.m)
         buffer = np.empty((min(people, len(codes)), self.m, codes.shape[1]))
@@ -78,7 +101,18 @@ class Twins:
             yield slice(start, start + len(batch)), piece
 
     def index_of(self, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Which twin each row itself is: the nearest one, where twins stand for ranges of values."""
+        """Position of each person among their own twins: the nearest twin, where twins stand for ranges of values.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        np.ndarray[tuple[int], np.dtype[np.int64]]
+            Positions from 0 to m − 1, (n,).
+        """
         index = np.zeros(len(codes), dtype=np.int64)
         for i in self.columns:
             values = self.schema.attributes[i].twin_values()

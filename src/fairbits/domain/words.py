@@ -10,6 +10,18 @@ __all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened"]
 def unsigned_zero(text: str) -> str:
     """A formatted number without the sign that rounding left on a zero.
 
+    Parameters
+    ----------
+    text
+        A formatted number, with or without a unit.
+
+    Returns
+    -------
+    str
+        The text, without a minus where every digit is zero.
+
+    Examples
+    --------
     >>> unsigned_zero("-0.0"), unsigned_zero("-0.0 %"), unsigned_zero("-0.1"), unsigned_zero("+0.0")
     ('0.0', '0.0 %', '-0.1', '+0.0')
     """
@@ -21,13 +33,36 @@ NUMBER = r"^[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s?%?$"
 
 
 def quality(*, regression: bool) -> str:
-    """What a model, or a repair of it, is measured by on labelled rows. A regression decides nothing."""
+    """The measure of quality on labelled rows: accuracy, or variance explained for a regression.
+
+    Parameters
+    ----------
+    regression
+        Whether the model predicts a number.
+
+    Returns
+    -------
+    str
+        "accuracy" or "variance explained".
+    """
     return "variance explained" if regression else "accuracy"
 
 
 def joined(names: tuple[str, ...] | list[str]) -> str:
     """Names as a person lists them.
 
+    Parameters
+    ----------
+    names
+        Names in the order to list them.
+
+    Returns
+    -------
+    str
+        The names with commas, and "and" before the last.
+
+    Examples
+    --------
     >>> joined(["age", "race", "sex"])
     'age, race and sex'
     """

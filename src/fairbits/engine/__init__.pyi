@@ -36,7 +36,7 @@ from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
 from .kernels.simd import compiled as compiled
 from .nearest import NearestRow as NearestRow
-from .plan import Activation as Activation
+from .plan import ActivationCode as ActivationCode
 from .plan import Head as Head
 from .plan import Plan as Plan
 from .seen import Keys as Keys

@@ -48,7 +48,20 @@ class Adjoint(NamedTuple):
 
 
 def reverse(plan: Plan, program: Program) -> Adjoint:
-    """The adjoint of a plan."""
+    """The adjoint of a plan.
+
+    Parameters
+    ----------
+    plan
+        A network, its encoding and the twins as plain arrays.
+    program
+        The plan as flat arrays for the kernels.
+
+    Returns
+    -------
+    Adjoint
+        Arrays for the kernel of gradients.
+    """
     h, outputs = int(program.widths[0]), int(program.widths[1:].sum())
     tables = fold_head(plan).get("lookup_tables", plan.lookup_tables).reshape(-1, h)
     lookups = [c for members in lookup_groups(plan, h) for c in members]

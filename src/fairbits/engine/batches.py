@@ -29,7 +29,26 @@ batch: (codes, n, start). Gives the row where the first tile in trouble begins, 
 
 
 def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None) -> None:
-    """Run a kernel on all rows of codes; `work` is about how many multiply-adds a row takes."""
+    """Run a kernel on all rows of codes, in chunks over threads.
+
+    Parameters
+    ----------
+    plan
+        A network, its encoding and the twins as plain arrays.
+    codes
+        People, (n, attributes).
+    run
+        The kernel, called on a chunk.
+    work
+        About how many multiply-adds a row takes.
+    threads
+        Number of threads; None means all cores.
+
+    Raises
+    ------
+    TableError
+        If codes have too few columns, or a row is unusable.
+    """
     codes = np.asarray(codes, dtype=np.float64)
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
     if codes.ndim != 2 or codes.shape[1] < needed:
@@ -44,22 +63,56 @@ def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, th
 
 
 def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
-    """Call `run` on consecutive ranges of people, of whole tiles and at most `CHUNK` multiply-adds each."""
-    hands = thread_count(threads)
+    """Call a function on consecutive ranges of people, of whole tiles and at most ``CHUNK`` multiply-adds each.
+
+    Parameters
+    ----------
+    run
+        Called with first row and end of a range.
+    n
+        Number of people.
+    work
+        About how many multiply-adds a row takes.
+    threads
+        Number of threads; None means all cores.
+    """
+    n_threads = thread_count(threads)
     if n * work < 2 * SMALL:
-        hands = 1
-    people = CHUNK / work if hands == 1 else min(CHUNK / work, max(SMALL / work, n / (hands * SHARES)))
+        n_threads = 1
+    people = CHUNK / work if n_threads == 1 else min(CHUNK / work, max(SMALL / work, n / (n_threads * SHARES)))
     step = max(1, round(people / PEOPLE)) * PEOPLE
-    share(lambda start: run(start, min(start + step, n)), range(0, n, step), hands)
+    share(lambda start: run(start, min(start + step, n)), range(0, n, step), n_threads)
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
+    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time.
+
+    Parameters
+    ----------
+    array
+        Any array.
+
+    Returns
+    -------
+    NDArray[Any]
+        The array itself, or a copy.
+    """
     return np.require(array, requirements=["C", "A", "W"])
 
 
 def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
-    """Repeat the last person until the tile is full; only the end of a batch needs it."""
+    """Rows, with the last one repeated until the tile is full; only the end of a batch needs it.
+
+    Parameters
+    ----------
+    rows
+        Rows of codes.
+
+    Returns
+    -------
+    NDArray[Any]
+        Rows whose number is a multiple of the tile's.
+    """
     missing = -len(rows) % PEOPLE
     return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
 

@@ -6,12 +6,32 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Encoding, FirstLayer, Twins
-from fairbits.engine.plan import Activation, Head, Plan
+from fairbits.engine.plan import ActivationCode, Head, Plan
 from fairbits.models import Network
 
 
 def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
-    """The plan for asking this network about people and their twins; with None, about rows just as they are."""
+    """The plan for scoring people and their twins by a network.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs.
+    twins
+        Combinations of protected values; None scores rows just as they are.
+
+    Returns
+    -------
+    Plan
+        The plan.
+
+    Raises
+    ------
+    ModelError
+        If the encoding does not fit the network.
+    """
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
     protected = set() if twins is None else {int(column) for column in twins.columns}
@@ -25,7 +45,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,
-        activations=np.array([Activation[a.name.upper()] for a in network.activations_after], dtype=np.int64),
+        activations=np.array([ActivationCode[a.name.upper()] for a in network.activations_after], dtype=np.int64),
         alphas=np.array([a.alpha for a in network.activations_after], dtype=np.float32),
         weights=_flat(weights[1:]),
         biases=_flat(biases[1:]),

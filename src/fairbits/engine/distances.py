@@ -20,7 +20,20 @@ ROUNDING = 1e-5
 
 
 def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArray[np.float64]:
-    """The largest L1 distance between the twins of each person; `outputs` has shape (people, m, width)."""
+    """The largest L1 distance between the twins of each person.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of a layer, (people, m, width).
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Distances, (people,).
+    """
     n, m, width = outputs.shape
     found = np.zeros(n)
 
@@ -34,7 +47,17 @@ def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArr
 
 @compiled
 def widest_chunk(outputs, found):
-    """The same for a few people; the twins of one lie side by side, so that one is compared with many at a time."""
+    """The largest L1 distance between twins, for a few people.
+
+    The twins of a person are laid side by side, so that one is compared with many at a time.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of a layer, (people, m, width).
+    found
+        Where the distances are written, (people,).
+    """
     n, m, width = outputs.shape
     twins = np.empty((width, m), np.float32)
     distances = np.empty(m, np.float32)

@@ -62,11 +62,35 @@ class Evaluation:
         return (self.favourable > 0) & (self.favourable < (self.m if self.twins is None else self.twins))
 
     def rows(self, chosen: NDArray[Any]) -> Evaluation:
-        """The figures of some of the people."""
+        """Figures of some of the people.
+
+        Parameters
+        ----------
+        chosen
+            Positions or truth values.
+
+        Returns
+        -------
+        Evaluation
+            New figures.
+        """
         return Evaluation(**{name: value[chosen] for name, value in self._arrays().items()}, m=self.m)
 
     def updated(self, chosen: NDArray[np.int64], newer: Evaluation) -> Evaluation:
-        """These figures, with those of the chosen people replaced by newer ones (one each)."""
+        """These figures, with those of some people replaced.
+
+        Parameters
+        ----------
+        chosen
+            Positions of the people.
+        newer
+            Their figures.
+
+        Returns
+        -------
+        Evaluation
+            New figures.
+        """
         arrays = {name: value.copy() for name, value in self._arrays().items()}
         for name, value in newer._arrays().items():
             arrays[name][chosen] = value
@@ -74,7 +98,18 @@ class Evaluation:
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
-        """Several batches as one."""
+        """Several batches as one.
+
+        Parameters
+        ----------
+        pieces
+            Figures of each batch.
+
+        Returns
+        -------
+        Evaluation
+            New figures.
+        """
         names = pieces[0]._arrays()
         return cls(**{name: np.concatenate([getattr(p, name) for p in pieces]) for name in names}, m=pieces[0].m)
 
@@ -105,9 +140,34 @@ def evaluate(
     threshold: float = 0.5,
     threads: int | None = None,
 ) -> Evaluation:
-    """Score all twins of every person (a row of codes) and measure them, without keeping the scores.
+    """Score all twins of every person and measure them, without keeping the scores.
 
-    Between two classes a score of at least `threshold` is a favourable decision.
+    Parameters
+    ----------
+    plan
+        A network, its encoding and the twins as plain arrays.
+    codes
+        People, (n, attributes).
+    epsilon
+        Tolerance between scores that count as the same.
+    partition
+        "constrained" or "grid".
+    threshold
+        Score from which a decision is favourable.
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    Evaluation
+        Figures, (n,).
+
+    Raises
+    ------
+    TableError
+        If a code is unusable.
+    ModelError
+        If the network overflows.
     """
     bounded = plan.head is not Head.LINEAR
     figures = empty_figures(len(codes))
@@ -117,7 +177,22 @@ def evaluate(
 
 
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
-    """The scores of all twins of every person: an (n, m) array."""
+    """Scores of all twins of every person.
+
+    Parameters
+    ----------
+    plan
+        A network, its encoding and the twins as plain arrays.
+    codes
+        People, (n, attributes).
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    NDArray[np.float32]
+        Scores, (n, m).
+    """
     ready = np.empty((len(codes), plan.m), np.float32)
     ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
     _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
@@ -132,9 +207,31 @@ def classes(
     bounded: bool = True,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """k and Q1 of every row of a ready (n, m) array. `bounded` says that scores are probabilities.
+    """k and Q1 of every row of scores.
 
-    Only the grid partition asks: a probability of 1 belongs to the last bin below it.
+    Parameters
+    ----------
+    scores
+        Scores, (n, m).
+    epsilon
+        Tolerance between scores that count as the same.
+    partition
+        "constrained" or "grid".
+    bounded
+        Whether scores are probabilities; only the grid partition asks: a probability of 1 belongs to the last bin below
+        it.
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    tuple[NDArray[np.int32], NDArray[np.float32]]
+        k and Q1, (n,) each.
+
+    Raises
+    ------
+    OptionError
+        If scores are not finite, or not in two dimensions.
     """
     scores = np.asarray(scores, dtype=np.float32)
     if scores.ndim != 2 or scores.shape[1] < 1:
@@ -153,7 +250,18 @@ def classes(
 
 
 def empty_figures(n: int) -> _Figures:
-    """Room for the figures of n people."""
+    """Empty arrays for the figures of n people.
+
+    Parameters
+    ----------
+    n
+        Number of people.
+
+    Returns
+    -------
+    _Figures
+        The arrays.
+    """
     whole, real = np.int32, np.float32
     kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
     return _Figures(*(np.empty(n, kind) for kind in kinds))

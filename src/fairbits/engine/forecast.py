@@ -50,7 +50,20 @@ class Contributions(NamedTuple):
 
 
 def contributions_of(plan: Plan, columns: Columns) -> Contributions:
-    """Contributions of some columns of codes to a plan's first layer."""
+    """Contributions of some columns of codes to a plan's first layer.
+
+    Parameters
+    ----------
+    plan
+        A network, its encoding and the twins as plain arrays.
+    columns
+        Positions of attributes.
+
+    Returns
+    -------
+    Contributions
+        Tables and slopes, one for each column.
+    """
     h = int(plan.program.widths[0])
     rows = fold_head(plan).get("lookup_tables", plan.lookup_tables).reshape(-1, h)
     places = zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_offsets, plan.lookup_sizes, strict=True)
@@ -60,7 +73,20 @@ def contributions_of(plan: Plan, columns: Columns) -> Contributions:
 
 
 def contributions_through(encoding: Encoding, columns: Columns) -> Contributions:
-    """Contributions of some columns of codes to a model's inputs, in the order of `arranged`."""
+    """Contributions of some columns of codes to a model's inputs, in the order of ``arranged``.
+
+    Parameters
+    ----------
+    encoding
+        How attributes become inputs.
+    columns
+        Positions of attributes.
+
+    Returns
+    -------
+    Contributions
+        Tables and slopes, one for each column.
+    """
     tables: dict[int, Table] = {}
     start = 0
     for column, part in enumerate(encoding.parts):
@@ -71,7 +97,20 @@ def contributions_through(encoding: Encoding, columns: Columns) -> Contributions
 
 
 def arranged(gradients: NDArray[Any], encoding: Encoding) -> Floats:
-    """Gradients by input, (n, inputs): those of tables, one after the other, each with nothing added to whole tiles."""
+    """Gradients of the inputs that come from tables, padded to whole tiles.
+
+    Parameters
+    ----------
+    gradients
+        Gradients by input, (n, inputs).
+    encoding
+        How attributes become inputs.
+
+    Returns
+    -------
+    Floats
+        Gradients, (n, padded inputs).
+    """
     pieces = [np.empty((len(gradients), 0), np.float32)]
     for part in encoding.parts:
         if isinstance(part, Lookup):
@@ -96,8 +135,23 @@ def _contributions(columns: Columns, tables: dict[int, Table]) -> Contributions:
 
 @inlined
 def foresee(contributions, one, other, at, attribute, here, there, found):
-    """How much a change of a tabled attribute adds, along two flat gradients at the sums that begin at `at`:
-    put into the first two places of `found`, which has four."""
+    """Change of the margin, to first order, when a tabled attribute changes, along two gradients.
+
+    Parameters
+    ----------
+    contributions
+        What codes add to the sums of the first layer.
+    one, other
+        Gradients at the first layer's sums, flat.
+    at
+        Position of the person's sums.
+    attribute
+        Position of the attribute.
+    here, there
+        Its code before and after.
+    found
+        Where the two changes are written: its first two of four entries.
+    """
     size, table = contributions.sizes[attribute], contributions.tables[attribute]
     start = at + contributions.starts[attribute]
     to = table + np.int64(there - contributions.lows[attribute]) * size

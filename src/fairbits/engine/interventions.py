@@ -26,7 +26,7 @@ from fairbits.models import Do, Network
 
 BLOCK_BYTES = 1024 * 1024
 """Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
-LEAST_BLOCK = 8
+MIN_BLOCK = 8
 """Interventions in a block, however many twins there are: the shared layers are paid once per block."""
 
 
@@ -62,6 +62,41 @@ def study(
 
     ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it. Between two classes a
     score of at least ``threshold`` is a favourable decision.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs.
+    twins
+        Combinations of protected values.
+    people
+        People, (n, attributes).
+    dos
+        Interventions: layer, neuron and value of each.
+    epsilon
+        Tolerance between scores that count as the same.
+    partition
+        "constrained" or "grid".
+    bits
+        Also compute Q1.
+    threshold
+        Score from which a decision is favourable.
+    valid
+        Which twins can exist, (n, m); None means all. Q1 is not computed under it.
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    Effects
+        Figures per intervention and person.
+
+    Raises
+    ------
+    ValueError
+        If ``bits`` is asked for where some twins cannot exist.
     """
     if bits and valid is not None:
         raise ValueError("Q1 is not counted where some twins cannot exist")
@@ -114,6 +149,35 @@ def accuracies(
 
     Between two classes a score of at least ``threshold`` is a favourable decision; between more the most likely class
     is decided, the favourable one at a tie.
+
+    Parameters
+    ----------
+    network
+        The network.
+    encoding
+        How attributes become inputs.
+    codes
+        People, (n, attributes).
+    labels
+        Positions of classes, (n,).
+    dos
+        Interventions: layer, neuron and value of each.
+    threshold
+        Score from which a decision is favourable.
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Accuracies, one per intervention.
+
+    Raises
+    ------
+    ModelError
+        If the network is a regression.
+    TableError
+        If there is not one label for each of one or more rows.
     """
     if network.head == "linear":
         raise ModelError("a regression network decides no class, so it has no accuracy; compare its scores instead.")
@@ -176,7 +240,7 @@ def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
     program, count = plan.program, len(dos)
     twin_bytes = PEOPLE * 4 * plan.m
     blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
-    block = min(count, max(LEAST_BLOCK, -(-count // blocks)))
+    block = min(count, max(MIN_BLOCK, -(-count // blocks)))
     tiles = (program.widths[layer], program.widths[layer + 1], max(block, count if plan.m == 1 else 0), block * plan.m)
     kept, before, sums, scores, size = (program.size + PEOPLE * np.cumsum([0, *tiles])).tolist()
     return Held(

@@ -80,7 +80,20 @@ class NearestRow:
         return len(self._rows.codes)
 
     def find(self, people: Codes, *, threads: int | None = 1) -> Nearest:
-        """The nearest row of each person (a row of codes, protected ones included but not looked at)."""
+        """The nearest row of each person.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes); protected attributes are not looked at.
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        Nearest
+            Changed attributes, row and L1 distance, (n,) each.
+        """
         people = _checked(people, self._width)
         n = len(people)
         nearest = Nearest(np.empty(n, np.int16), np.empty(n, np.int32), np.empty(n, np.float32))

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 SMALLEST = np.finfo(np.float32).tiny
 
 
-class Activation(IntEnum):
+class ActivationCode(IntEnum):
     """The activations the kernels know. Only LEAKY_RELU and ELU read their alpha."""
 
     IDENTITY = 0
@@ -151,7 +151,7 @@ def _check_shapes(plan: Plan) -> None:
     columns = [*plan.numeric_columns.tolist(), *plan.lookup_columns.tolist()]
     if len(set(columns)) < len(columns):
         raise ModelError(f"the plan's columns must belong to one attribute each, but got {columns}.")
-    if plan.activations.size and not set(plan.activations.tolist()) <= set(Activation):
+    if plan.activations.size and not set(plan.activations.tolist()) <= set(ActivationCode):
         raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
     _check_head(plan, widths[-1])
 

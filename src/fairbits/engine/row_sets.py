@@ -45,7 +45,20 @@ class RowSets(NamedTuple):
 
 
 def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
-    """Sets of the rows of codes (r, f)."""
+    """For each value of each attribute, the set of rows that have it.
+
+    Parameters
+    ----------
+    codes
+        Rows of the table, (rows, attributes).
+    bitset_bytes
+        Memory for bitsets; rarer values are lists.
+
+    Returns
+    -------
+    RowSets
+        The sets.
+    """
     rows = len(codes)
     # An odd number of cache lines: were it a power of two, the strips of all bitsets would compete for a few places
     # of the cache.
@@ -100,7 +113,18 @@ def _members(numbers: Whole, listed: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def aligned_zeros(words: int) -> NDArray[np.uint64]:
-    """Zeros that begin with a cache line, so that no vector lies across two."""
+    """Zeros that begin with a cache line, so that no vector lies across two.
+
+    Parameters
+    ----------
+    words
+        Number of 64-bit words.
+
+    Returns
+    -------
+    NDArray[np.uint64]
+        The array.
+    """
     raw = np.zeros(words + WORDS, np.uint64)
     skipped = -(raw.ctypes.data // 8) % WORDS
     return raw[skipped : skipped + words]
@@ -108,7 +132,19 @@ def aligned_zeros(words: int) -> NDArray[np.uint64]:
 
 @compiled
 def set_bits(bitsets, words, slots, numbers):
-    """Enter each row into the bitset of its value, where that has one."""
+    """Enter each row into the bitset of its value, where that has one.
+
+    Parameters
+    ----------
+    bitsets
+        All bitsets, flat.
+    words
+        Length of a bitset.
+    slots
+        Position of each value's bitset, or −1.
+    numbers
+        Number of each row's value.
+    """
     for row in range(len(numbers)):
         slot = slots[numbers[row]]
         if slot >= 0:
@@ -117,7 +153,22 @@ def set_bits(bitsets, words, slots, numbers):
 
 @inlined
 def bisect(values, low, stop, code):
-    """The place of a value among sorted ones, -1 when it is not there. NaN is nobody's value."""
+    """Position of a value among sorted ones; NaN is never found.
+
+    Parameters
+    ----------
+    values
+        Sorted values.
+    low, stop
+        Where to look.
+    code
+        The value.
+
+    Returns
+    -------
+    int
+        The position, −1 where it is not there.
+    """
     while stop - low > 1:
         middle = (low + stop) // 2
         if values[middle] <= code:
@@ -129,7 +180,28 @@ def bisect(values, low, stop, code):
 
 @inlined
 def choose_values(sets, columns, people, i, wanted, cursors):
-    """The numbers of a person's values, and where the rows of each are listed; how many the table knows."""
+    """Numbers of a person's values, and where the rows of each are listed.
+
+    Parameters
+    ----------
+    sets
+        Sets of rows by value.
+    columns
+        Positions of attributes.
+    people
+        People, (n, attributes).
+    i
+        Position of the person.
+    wanted
+        Where the numbers are written.
+    cursors
+        Where the positions are written.
+
+    Returns
+    -------
+    int
+        How many of the values the table knows.
+    """
     first, values, lows, sizes = sets.first, sets.values, sets.lows, sets.sizes
     starts, lookup, ends = sets.starts, sets.lookup, sets.ends
     found = 0
@@ -150,9 +222,27 @@ def choose_values(sets, columns, people, i, wanted, cursors):
 
 @inlined
 def fill(members, cursor, end, begin, spare, at, words):
-    """Enter the rows of a list, from `cursor` on, into the strip of a bitset that starts at word `begin`.
+    """Enter the rows of a list into a strip of a bitset.
 
-    The strip lies at `at` of `spare`. Gives the place of the first row beyond it.
+    Parameters
+    ----------
+    members
+        Rows of all lists.
+    cursor, end
+        Where the list is read.
+    begin
+        First word of the strip.
+    spare
+        Bitsets.
+    at
+        Position of the strip in ``spare``.
+    words
+        Length of the strip.
+
+    Returns
+    -------
+    int
+        Position of the first row beyond the strip.
     """
     while cursor < end:
         row = np.int64(members[cursor]) - 64 * begin

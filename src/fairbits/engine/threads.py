@@ -11,7 +11,23 @@ from fairbits.errors import OptionError
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads are meant; None: as many as the machine has processors."""
+    """The number of threads that is meant.
+
+    Parameters
+    ----------
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    int
+        The number, 1 or more.
+
+    Raises
+    ------
+    OptionError
+        If it is below 1.
+    """
     threads = os.cpu_count() or 1 if threads is None else threads
     if threads < 1:
         raise OptionError(f"threads must be 1 or more, but got {threads}.")
@@ -19,12 +35,22 @@ def thread_count(threads: int | None) -> int:
 
 
 def share(run: Callable[[int], None], starts: range, threads: int | None) -> None:
-    """Call `run` once with every start. The calling thread works too, so that a crew of one costs nothing.
+    """Call a function once with every start, on several threads.
 
-    When several fail, the error is that of the earliest start, whatever the threads.
+    The calling thread works too, so one thread starts no pool. When several calls fail, the error is that of the
+    earliest start, whatever the threads.
+
+    Parameters
+    ----------
+    run
+        The function.
+    starts
+        The starts.
+    threads
+        Number of threads; None means all cores.
     """
-    hands = min(thread_count(threads), len(starts))
-    if hands < 2:
+    n_threads = min(thread_count(threads), len(starts))
+    if n_threads < 2:
         for start in starts:
             run(start)
         return
@@ -40,7 +66,7 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
             if failures:
                 return
 
-    helpers = [_crew(os.getpid(), hands - 1).submit(work) for _ in range(hands - 1)]
+    helpers = [_thread_pool(os.getpid(), n_threads - 1).submit(work) for _ in range(n_threads - 1)]
     work()
     for helper in helpers:
         if not helper.cancel():  # one that never got to start has nothing left to do
@@ -50,5 +76,5 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
 
 
 @cache
-def _crew(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
+def _thread_pool(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
     return ThreadPoolExecutor(helpers, thread_name_prefix="fairbits")

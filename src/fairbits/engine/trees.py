@@ -94,7 +94,7 @@ class LargeTrees(NamedTuple):
     values: Floats
 
 
-class Program(NamedTuple):
+class TreeProgram(NamedTuple):
     """Everything, as the kernel takes it."""
 
     attributes: Attributes
@@ -121,7 +121,7 @@ class TreePlan:
     output leaves. ``thresholds`` holds, by attribute, the codes that are the last on their side of some split.
     """
 
-    program: Program
+    program: TreeProgram
     link: str
     slope: float
     favourable: int
@@ -197,7 +197,7 @@ def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
     share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), hands)
 
 
-def _complain(program: Program, codes: Floats, row: int) -> None:
+def _complain(program: TreeProgram, codes: Floats, row: int) -> None:
     known = program.attributes
     for column, low, size, tabled in zip(known.columns, known.lows, known.sizes, known.tabled, strict=True):
         place = codes[column] - low
@@ -409,7 +409,7 @@ class _Planner:
         everybody = np.full(words, ~np.uint64(0))
         if self.m % 64:
             everybody[-1] = np.uint64((1 << (self.m % 64)) - 1)
-        program = Program(
+        program = TreeProgram(
             attributes,
             tables,
             np.concatenate([np.empty(0), *(self.bins[c].cuts for c in self.free)]),

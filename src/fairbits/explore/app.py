@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 #: One file to the browser, several to whoever reads them.
 _SCRIPTS = ("pictures.js", "fields.js", "neurons.js", "explore.js")
 _METHODS = ("GET", "HEAD", "POST")
@@ -48,7 +48,22 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIApp:
-    """The application for requests to these hosts (``127.0.0.1:8000``) with this token."""
+    """The application of the explorer.
+
+    Parameters
+    ----------
+    explorer
+        Answers about one run's subject.
+    token
+        Secret that every request must carry.
+    hosts
+        Names under which requests may come, such as ``127.0.0.1:8000``.
+
+    Returns
+    -------
+    ASGIApp
+        An ASGI application.
+    """
     base = _file("report.css", "fairbits.report", "templates")  # one look for both
     files = {
         "/": (_file("explore.html").replace("TOKEN", token), "text/html"),
@@ -87,8 +102,8 @@ class _Questions:
         body = bytearray()
         async for piece in request.stream():
             body += piece
-            if len(body) > MOST_BYTES:
-                return _refusal(413, f"the question is longer than {MOST_BYTES:,} bytes.")
+            if len(body) > MAX_BYTES:
+                return _refusal(413, f"the question is longer than {MAX_BYTES:,} bytes.")
         try:
             document = json.loads(bytes(body))
         except (ValueError, RecursionError):

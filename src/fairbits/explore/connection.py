@@ -18,12 +18,24 @@ class Connection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait."""
+        """Start the deadline of a new connection.
+
+        Parameters
+        ----------
+        transport
+            The connection.
+        """
         super().connection_made(transport)
         self._judge()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and see whether the question is whole."""
+        """Take data, and see whether the request is complete.
+
+        Parameters
+        ----------
+        data
+            Bytes that came.
+        """
         super().data_received(data)
         self._judge()
 
@@ -33,7 +45,13 @@ class Connection(H11Protocol):
         self._judge()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for any more."""
+        """End the deadline of a connection that was closed.
+
+        Parameters
+        ----------
+        exc
+            Why it was closed; None for a regular end.
+        """
         self._stop()
         super().connection_lost(exc)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Attribute, Codes, Schema, joined, shortened
-from fairbits.explore.switches import MOST_NEURONS
+from fairbits.explore.switches import MAX_NEURONS
 from fairbits.measure import Evaluator
 from fairbits.report import SCORES, Portrait, axes_of
 from fairbits.subject import Subject
@@ -19,7 +19,20 @@ _DIGITS = 6
 
 
 def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
-    """What stays the same while people change."""
+    """Facts about the subject that stay the same while people change.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        Plain values for the page.
+    """
     axes = axes_of(evaluator)
     return {
         "subject": shortened(subject.name, LABEL),
@@ -41,7 +54,18 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
 
 
 def attributes_of(schema: Schema) -> list[dict[str, Any]]:
-    """The attributes that are not protected, each with the choices or the bounds of its field."""
+    """The attributes that are not protected, each with the choices or the bounds of its field.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        One entry per attribute.
+    """
     return [_field(schema.attributes[column]) for column in schema.free_columns]
 
 
@@ -55,7 +79,20 @@ def _field(attribute: Attribute) -> dict[str, Any]:
 
 
 def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
-    """One person's figures, scores and classes; a twin that cannot exist has no score."""
+    """One person's figures, scores and classes; a twin that cannot exist has no score.
+
+    Parameters
+    ----------
+    person
+        The person, their scores and classes.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        Plain values for the page.
+    """
     scores = np.asarray(person.scores, dtype=float)
     return {
         "k": person.k,
@@ -76,10 +113,25 @@ def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
 
 
 def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float]]:
-    """The least and the most that each neuron of a layer puts out over the twins of one person."""
+    """The smallest and the largest output of each neuron of a layer over the twins of one person.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    codes
+        The person, (1, attributes).
+    layer
+        Number of the layer, counted from 1.
+
+    Returns
+    -------
+    list[list[float]]
+        Minima and maxima.
+    """
     valid = evaluator.valid_twins(codes)
     twins = evaluator.twins.expand(codes)[0]
     inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
     model: Any = evaluator.model
-    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MOST_NEURONS]
+    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]
     return np.round(np.stack([outputs.min(axis=0), outputs.max(axis=0)]), _DIGITS).tolist()

@@ -83,12 +83,24 @@ def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")
 def answer(guard: Guard, document: Any) -> dict[str, Any]:
     """Scores, and decisions where there are classes, of the people in a request.
 
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    document
+        Content of the request.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of the answer.
+
     Raises
     ------
     OptionError
         If the request holds no people.
     SchemaError
-        If one of them has an unknown attribute, or a value that is none.
+        If one of them has an unknown attribute or value.
     """
     people = document.get("people") if isinstance(document, dict) else None
     if not isinstance(people, list) or not people or not all(isinstance(person, dict) for person in people):

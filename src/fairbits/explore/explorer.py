@@ -15,7 +15,7 @@ from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
 from fairbits.explore.description import attributes_of, figures_of, setting_of, spread_of
 from fairbits.explore.people import Gallery
-from fairbits.explore.request import Asked, asked_of
+from fairbits.explore.request import PageRequest, asked_of
 from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator, variance_explained
 from fairbits.models import Do
@@ -74,8 +74,24 @@ class Explorer:
             "judged": 0 if self._ready(()).accuracy is None else len(self._judged.table),
         }
 
-    def answer(self, asked: Asked) -> dict[str, Any]:
-        """The figures of a person; with neurons held, beside those of the network as it is."""
+    def answer(self, asked: PageRequest) -> dict[str, Any]:
+        """Figures of a person; with neurons held, beside those of the model as it is.
+
+        Parameters
+        ----------
+        asked
+            The person, neurons to hold, and the layer to show.
+
+        Returns
+        -------
+        dict[str, Any]
+            Content of the answer.
+
+        Raises
+        ------
+        OptionError
+            If no twin of the person can exist under the rules.
+        """
         with self._lock:
             dos = self.switches.dos(asked.holds)
             plain, held = self._ready(()), self._ready(dos, asked.guard)

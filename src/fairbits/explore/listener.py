@@ -13,15 +13,31 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 HOST = "127.0.0.1"
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 #: Connections at a time; a browser opens six.
-MOST_CONNECTIONS = 100
+MAX_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket that only this machine reaches; port 0 takes a free one."""
-    if not 0 <= port <= MOST_PORT:
-        raise OptionError(f"--port is {port}; give one of 1 to {MOST_PORT:,}, or leave it out for a free one.")
+    """A socket that only this machine reaches.
+
+    Parameters
+    ----------
+    port
+        Port to listen on; 0 takes a free one.
+
+    Returns
+    -------
+    socket.socket
+        The socket.
+
+    Raises
+    ------
+    OptionError
+        If the port is none, or is taken.
+    """
+    if not 0 <= port <= MAX_PORT:
+        raise OptionError(f"--port is {port}; give one of 1 to {MAX_PORT:,}, or leave it out for a free one.")
     # The protocol is named because asyncio sends without delay only then: 40 ms in every answer.
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -36,13 +52,40 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def hosts_of(listening: socket.socket) -> tuple[str, str]:
-    """The names under which requests may come."""
+    """Names under which requests may come.
+
+    Parameters
+    ----------
+    listening
+        The socket.
+
+    Returns
+    -------
+    tuple[str, str]
+        Host and port, by number and by name.
+    """
     port = listening.getsockname()[1]
     return f"{HOST}:{port}", f"localhost:{port}"
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    """A server that says nothing but what went wrong."""
+    """A server that logs nothing but errors.
+
+    Parameters
+    ----------
+    app
+        The application.
+
+    Returns
+    -------
+    uvicorn.Server
+        The server.
+
+    Raises
+    ------
+    MissingDependencyError
+        If uvicorn is not installed.
+    """
     try:
         import uvicorn
 
@@ -52,7 +95,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         http=Connection,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         use_colors=False,
         log_level="warning",
         access_log=False,
@@ -66,6 +109,14 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Answer until interrupted: Ctrl-C is the ordinary end."""
+    """Serve until interrupted: Ctrl-C is the ordinary end.
+
+    Parameters
+    ----------
+    app
+        The application.
+    listening
+        The socket.
+    """
     with suppress(KeyboardInterrupt):
         server_of(app).run(sockets=[listening])

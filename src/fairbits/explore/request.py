@@ -17,7 +17,7 @@ _KEYS = {"codes", "hold", "layer", "guard"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class PageRequest:
     """A person (a full row of codes, protected ones at their lowest), neurons to hold, and the layer that is shown.
 
     ``guard`` is the most classes that the guard allows; None: it is off.
@@ -29,8 +29,26 @@ class Asked:
     guard: int | None = None
 
 
-def asked_of(document: Any, schema: Schema) -> Asked:
-    """Checks everything: the page is ours, but whoever holds its address may send anything."""
+def asked_of(document: Any, schema: Schema) -> PageRequest:
+    """A checked request: the page is ours, but whoever has its address may send anything.
+
+    Parameters
+    ----------
+    document
+        Content of the request.
+    schema
+        The attributes.
+
+    Returns
+    -------
+    PageRequest
+        The person, neurons to hold, and the layer to show.
+
+    Raises
+    ------
+    OptionError
+        If something is missing, unknown or out of range.
+    """
     if not isinstance(document, dict) or "codes" not in document:
         raise OptionError('a question is an object such as {"codes": [3, 40], "hold": []}; codes are missing.')
     strange = next((key for key in document if key not in _KEYS), None)
@@ -39,7 +57,7 @@ def asked_of(document: Any, schema: Schema) -> Asked:
             f"the question has the unknown key {shortened(strange, 40)!r}; it has: codes, hold, layer, guard."
         )
     layer, guard = document.get("layer"), document.get("guard")
-    return Asked(
+    return PageRequest(
         codes=_person(document["codes"], schema),
         holds=_holds(document.get("hold", [])),
         layer=None if layer is None else _whole(layer, "layer"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug import MOST_ROWS, NAMES, can_hold, values_of
+from fairbits.debug import MAX_ROWS, NAMES, can_hold, values_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 from fairbits.subject import Subject
@@ -17,7 +17,7 @@ from fairbits.subject import Subject
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")
 #: Neurons of one layer that the page shows; more could not be told apart.
-MOST_NEURONS = 512
+MAX_NEURONS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Switches:
         widths = [layer.shape[1] for layer in model.activations(subject.encoding.encode(codes[:1]))[:-1]]
         if not widths:
             return cls(reason="This model has no hidden layer, so there is no neuron to hold.")
-        if len(codes) > MOST_ROWS:  # evenly spread, so that the same table gives the same values
-            codes = codes[np.linspace(0, len(codes) - 1, MOST_ROWS).astype(np.int64)]
+        if len(codes) > MAX_ROWS:  # evenly spread, so that the same table gives the same values
+            codes = codes[np.linspace(0, len(codes) - 1, MAX_ROWS).astype(np.int64)]
         chosen = [NAMES.index(name) for name in STATISTICS]
         tables = values_of(subject, codes, range(len(widths)))
         possible = []
@@ -66,7 +66,23 @@ class Switches:
         return cls(tuple(table[chosen] for table in tables), tuple(possible))
 
     def do(self, hold: Hold) -> Do:
-        """The intervention that a hold means; refuses what is not there or cannot be done."""
+        """The intervention that a hold means.
+
+        Parameters
+        ----------
+        hold
+            Layer, neuron, and the statistic to hold it at.
+
+        Returns
+        -------
+        Do
+            The intervention.
+
+        Raises
+        ------
+        OptionError
+            If there is no such neuron or statistic.
+        """
         if not self.values:
             raise OptionError(f"no neuron can be held: {self.reason[0].lower()}{self.reason[1:]}")
         if not 1 <= hold.layer <= len(self.values):
@@ -86,7 +102,23 @@ class Switches:
         return Do(hold.layer - 1, hold.neuron, value)
 
     def dos(self, holds: Sequence[Hold]) -> tuple[Do, ...]:
-        """All interventions, each neuron once, in a fixed order."""
+        """All interventions in a fixed order.
+
+        Parameters
+        ----------
+        holds
+            Neurons to hold.
+
+        Returns
+        -------
+        tuple[Do, ...]
+            The interventions.
+
+        Raises
+        ------
+        OptionError
+            If a neuron is held twice.
+        """
         found: dict[tuple[int, int], Do] = {}
         for hold in holds:
             if (hold.layer, hold.neuron) in found:
@@ -95,10 +127,23 @@ class Switches:
         return tuple(found[key] for key in sorted(found))
 
     def document(self, suspect: int | None, acd: dict[int, float]) -> list[dict[str, Any]]:
-        """What the page needs to know about each layer; ``acd`` are those of the suspect layer."""
+        """Facts about each hidden layer for the page.
+
+        Parameters
+        ----------
+        suspect
+            Number of the suspect layer, if there is one.
+        acd
+            Average causal difference of each neuron of the suspect layer.
+
+        Returns
+        -------
+        list[dict[str, Any]]
+            One entry per layer.
+        """
         layers = []
         for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1):
-            shown = slice(0, MOST_NEURONS)
+            shown = slice(0, MAX_NEURONS)
             layers.append(
                 {
                     "layer": number,

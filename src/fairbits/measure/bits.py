@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, most_classes
+from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, max_classes
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +33,21 @@ class Qid:
         """Bits of a Rényi order of the class masses: order 0 is Q∞, order 1 is Q1.
 
         Orders between 0 and 1 lie in between; above 1 they are no larger than Q1, down to −log2 of the largest mass.
+
+        Parameters
+        ----------
+        order
+            0 or larger.
+
+        Returns
+        -------
+        Floats
+            Bits, (n,).
+
+        Raises
+        ------
+        OptionError
+            If the order is negative.
         """
         return renyi(self.masses, order)
 
@@ -86,7 +101,20 @@ def qid(
 
 
 def class_masses(members: Members, weights: Floats) -> Floats:
-    """The share of each class, (n, largest k)."""
+    """The share of each class, (n, largest k).
+
+    Parameters
+    ----------
+    members
+        Class of every score, (n, m).
+    weights
+        Share of each twin in the population, (m,).
+
+    Returns
+    -------
+    Floats
+        Shares that sum to 1 in each row, (n, largest k).
+    """
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = members + classes * np.arange(n)[:, None]
@@ -95,7 +123,25 @@ def class_masses(members: Members, weights: Floats) -> Floats:
 
 
 def renyi(masses: Floats, order: float) -> Floats:
-    """Rényi entropy in bits along the last axis (Rényi 1961)."""
+    """Rényi entropy in bits along the last axis (Rényi 1961).
+
+    Parameters
+    ----------
+    masses
+        Shares that sum to 1 along the last axis.
+    order
+        0 or larger.
+
+    Returns
+    -------
+    Floats
+        Bits, of the shape without the last axis.
+
+    Raises
+    ------
+    OptionError
+        If the order is negative.
+    """
     if not order >= 0:
         raise OptionError(f"the Rényi order is {order}; it must be 0 or larger (0 gives Q∞, 1 gives Q1).")
     if order == 0:
@@ -114,12 +160,43 @@ def renyi(masses: Floats, order: float) -> Floats:
 
 
 def bits_limit(m: int, epsilon: float, *, regression: bool = False) -> float:
-    """The most bits that any person can show: log2 of min(m, ⌈1/ε⌉), for scores within [0, 1]."""
-    return float(np.log2(m if regression else min(m, most_classes(epsilon))))
+    """The largest number of bits that a person can show: log2 of min(m, ⌈1/ε⌉) for scores within [0, 1].
+
+    Parameters
+    ----------
+    m
+        Number of twins.
+    epsilon
+        Tolerance: scores at most this far apart may share a class.
+    regression
+        Whether scores have no bounds, so that only m limits the bits.
+
+    Returns
+    -------
+    float
+        Bits.
+    """
+    return float(np.log2(m if regression else min(m, max_classes(epsilon))))
 
 
 def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
-    """Scores as an (n, m) float array, float32 kept as it is."""
+    """Scores as an (n, m) array of floats; float32 is kept as it is.
+
+    Parameters
+    ----------
+    scores
+        Anything that NumPy makes an array of.
+
+    Returns
+    -------
+    npt.NDArray[np.floating]
+        The array.
+
+    Raises
+    ------
+    OptionError
+        If they are no finite numbers, or not in two dimensions.
+    """
     table = np.asarray(scores)
     if table.dtype != np.float32:
         try:
@@ -141,7 +218,25 @@ def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
 
 
 def checked_weights(weights: npt.ArrayLike | None, m: int) -> Floats:
-    """Population shares that sum to 1."""
+    """Shares of the twins in the population.
+
+    Parameters
+    ----------
+    weights
+        Numbers in proportion to the shares, (m,); None gives every twin the same.
+    m
+        Number of twins.
+
+    Returns
+    -------
+    Floats
+        Shares that sum to 1, (m,).
+
+    Raises
+    ------
+    OptionError
+        If a weight is negative, all are 0, or there are not m.
+    """
     if weights is None:
         return np.full(m, 1 / m)
     shares = np.asarray(weights, dtype=np.float64)

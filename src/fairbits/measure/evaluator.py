@@ -113,7 +113,18 @@ class Evaluator:
         self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
 
     def with_model(self, model: Model) -> Evaluator:
-        """Asks another model about the same people, in the same way."""
+        """An evaluator of another model for the same people, with the same tolerance and partition.
+
+        Parameters
+        ----------
+        model
+            The model.
+
+        Returns
+        -------
+        Evaluator
+            A new evaluator.
+        """
         other = Evaluator(
             model,
             self.schema,
@@ -158,7 +169,20 @@ class Evaluator:
         return all(bool((part == part[:1]).all()) for part in added)
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
-        """Figures of every person, (n,) arrays."""
+        """Figures of every person: k, Q∞, Q1, span, extreme twins, flips.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        progress
+            Called with the number of people done so far.
+
+        Returns
+        -------
+        Evaluation
+            Arrays with one entry per person, (n,).
+        """
         if progress is None:
             return self._evaluate(codes)
         pieces = []
@@ -169,7 +193,23 @@ class Evaluator:
         return Evaluation.concatenate(pieces)
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Scores of every twin of every person, (n, m)."""
+        """Scores of every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            Scores, (n, m).
+
+        Raises
+        ------
+        ModelError
+            If a score is not finite.
+        """
         if self._plan is not None:
             return scores(self._plan, codes, threads=self.threads)
         if self._trees is not None:
@@ -184,7 +224,18 @@ class Evaluator:
         return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Probabilities of all classes for every twin of every person, (n, m, classes); for three classes or more."""
+        """Probabilities of all classes for every twin of every person, for models with three classes or more.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            Probabilities, (n, m, classes).
+        """
         if self._trees is not None:
             return tree_class_scores(self._trees, codes, threads=self.threads)
         if self._at_once is not None:
@@ -208,20 +259,67 @@ class Evaluator:
         return isinstance(self.model, HasGradients)
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
-        """Slope of the logit margin per unit of code, at one twin of each person, (n, attributes)."""
+        """Slope of the logit margin per unit of code, at one twin of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Slopes, (n, attributes).
+
+        Raises
+        ------
+        CapabilityError
+            If the model has no gradients.
+        """
         if self._plan is not None:
             return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
         rows = self._as_twins(codes, twins)
         return self.encoding.pull_back(self._input_gradients(rows), rows)
 
     def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
-        """What the codes of some attributes add to the sums at which ``foresight`` takes gradients."""
+        """Contributions of codes to the sums at which :meth:`foresight` takes gradients.
+
+        Parameters
+        ----------
+        columns
+            Positions of the attributes.
+
+        Returns
+        -------
+        Contributions
+            Tables and slopes, one for each attribute.
+        """
         if self._plan is not None:
             return contributions_of(self._plan, columns)
         return contributions_through(self.encoding, columns)
 
     def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
-        """What is needed to tell what changes of code do to the logit margin, at one twin of each person."""
+        """First-order forecast of what changes of code do to the logit margin, at one twin of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        Foresight
+            Slopes per unit of code, and gradients at the first layer's sums.
+
+        Raises
+        ------
+        CapabilityError
+            If the model has no gradients.
+        """
         if self._plan is not None:
             return foresight(self._plan, codes, twins, threads=self.threads)
         rows = self._as_twins(codes, twins)
@@ -233,7 +331,18 @@ class Evaluator:
         return np.asarray(self.model.gradients(self.encoding.encode(rows)))  # type: ignore[attr-defined]
 
     def valid_twins(self, codes: Codes) -> Truth | None:
-        """Which twins can exist, (n, m); None where all of them can, for everybody."""
+        """Which twins can exist under the rules.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Truth | None
+            Truth values, (n, m); None where all twins of everybody can.
+        """
         return self.validity.twins(codes) if self.validity.about_twins else None
 
     @cached_property
@@ -249,7 +358,25 @@ class Evaluator:
         return tree_plan(self.model, self.schema, self.encoding, None)
 
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Score of one twin of each person, (n,)."""
+        """Score of one twin of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If a score is not finite.
+        """
         if self._lone_plan is not None:
             return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         if self._lone_trees is not None:
@@ -276,7 +403,25 @@ class Evaluator:
         return isinstance(self.model, HasLayerGradients)
 
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
-        """What every layer puts out for one twin of each person, (n, width) each."""
+        """Outputs of every layer for one twin of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        tuple[npt.NDArray[np.float32], ...]
+            One array per layer, (n, neurons).
+
+        Raises
+        ------
+        CapabilityError
+            If the model does not show its layers.
+        """
         require(self.model, HasLayerGradients, "this search")
         rows = self._as_twins(codes, twins)
         with _one_core():
@@ -285,7 +430,29 @@ class Evaluator:
     def layer_gradients(
         self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
-        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person, (n, attributes)."""
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+        layer
+            Position of the layer, counted from 0.
+        slopes
+            Weights of the layer's outputs, (n, neurons).
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Slopes, (n, attributes).
+
+        Raises
+        ------
+        CapabilityError
+            If the model does not show its layers.
+        """
         require(self.model, HasLayerGradients, "this search")
         rows = self._as_twins(codes, twins)
         with _one_core():

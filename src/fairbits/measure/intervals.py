@@ -124,10 +124,31 @@ def bounded_means(
 def bootstrap_means(
     columns: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = 0.95, resamples: int = RESAMPLES
 ) -> list[Estimate]:
-    """Means of the columns of an (n, c) array, each with a percentile bootstrap interval (Efron 1979).
+    """Means of columns, each with a percentile bootstrap interval (Efron 1979).
 
     For values without a known range, and samples of a few dozen or more. People are drawn, not figures: every column is
     resampled with the same people.
+
+    Parameters
+    ----------
+    columns
+        Figures of people, (n, columns).
+    rng
+        Source of random numbers.
+    level
+        Confidence of the intervals.
+    resamples
+        Number of resamples.
+
+    Returns
+    -------
+    list[Estimate]
+        One estimate per column.
+
+    Raises
+    ------
+    OptionError
+        If there are no people.
     """
     values = np.asarray(columns, dtype=np.float64)
     n = len(values)
@@ -184,8 +205,27 @@ def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> fl
 def bayes_factor(examined: int, found: int, rate: float) -> float:
     """How strongly the examined people speak for a true rate below ``rate`` rather than above it.
 
-    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is
-    called decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
+    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is called
+    decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
+
+    Parameters
+    ----------
+    examined
+        Number of people examined.
+    found
+        How many of them have the property.
+    rate
+        The rate in question, between 0 and 1.
+
+    Returns
+    -------
+    float
+        The Bayes factor; infinite where the evidence is overwhelming.
+
+    Raises
+    ------
+    OptionError
+        If the rate is not between 0 and 1.
     """
     if not 0 < rate < 1:
         raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbits.subject import Subject
 
 #: Answers that null bits are measured from, about; and the people among whom they are divided.
-NULL_ANSWERS, FEWEST_PEOPLE, MOST_PEOPLE = 2_000, 4, 50
+NULL_ANSWERS, MIN_PEOPLE, MAX_PEOPLE = 2_000, 4, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,18 @@ class Noise:
 
     @classmethod
     def read(cls, document: Mapping[str, Any] | None) -> Noise | None:
-        """The inverse of ``document``; None where the model always answers the same."""
+        """Noise from a document; undoes ``document``.
+
+        Parameters
+        ----------
+        document
+            What a run's file says; None where the model always answers the same.
+
+        Returns
+        -------
+        Noise | None
+            The record, or None.
+        """
         return None if document is None else cls(**document)
 
     def document(self) -> dict[str, Any]:
@@ -56,7 +67,18 @@ class Noise:
         return asdict(self)
 
     def notes(self, epsilon: float) -> tuple[str, ...]:
-        """What must be known to read the figures."""
+        """Notes that a reader needs to read the figures.
+
+        Parameters
+        ----------
+        epsilon
+            Tolerance: scores at most this far apart may share a class.
+
+        Returns
+        -------
+        tuple[str, ...]
+            Sentences.
+        """
         mean = f", each the mean of {self.repeats} answers" if self.repeats > 1 else ""
         flips = "" if self.null_flip_rate is None else f", and {self.null_flip_rate:.0%} of their decisions flip"
         found = [
@@ -81,9 +103,21 @@ def _upwards(value: float) -> float:
 
 
 def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
-    """How much a subject's answers vary; None where some rows asked twice were answered the same.
+    """How much a subject's answers vary, from rows that were asked twice.
 
-    A native network is not asked: it is the same every time.
+    A native network is not asked: it gives the same answer every time.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    Noise | None
+        The noise; None where both answers were the same.
     """
     if evaluator.native:
         return None
@@ -91,7 +125,7 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
     if not probe.varies:
         return None
     table = subject.table.codes
-    people = min(len(table), MOST_PEOPLE, max(FEWEST_PEOPLE, NULL_ANSWERS // evaluator.m))
+    people = min(len(table), MAX_PEOPLE, max(MIN_PEOPLE, NULL_ANSWERS // evaluator.m))
     chosen = np.unique(np.rint(np.linspace(0, len(table) - 1, people)).astype(np.int64))
     figures = null_figures(evaluator, table[chosen])
     bits = figures.q_inf
@@ -110,7 +144,20 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
 
 
 def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
-    """The figures of people each of whom is asked about m times as they are, in place of their m twins."""
+    """Figures of people whose own row is asked m times in place of their m twins: the bits that noise alone makes.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    people
+        People, (n, attributes).
+
+    Returns
+    -------
+    Evaluation
+        Figures, (n,).
+    """
     inputs = evaluator.encoding.encode(people)
     schema, model = evaluator.schema, evaluator.model
     if evaluator.by_vector:

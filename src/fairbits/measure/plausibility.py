@@ -60,7 +60,20 @@ class Plausibility:
         self._known = np.sort(self._depths(rows, threads=None))
 
     def percentiles(self, codes: Codes, *, threads: int | None = None) -> npt.NDArray[np.float32]:
-        """For each person, the share of the table's rows, in percent, that are at most as ordinary."""
+        """Percentile of each person among the rows of the table, by how ordinary they are.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            The share of rows in percent that are at most as ordinary, (n,).
+        """
         if len(codes) == 0:
             return np.empty(0, np.float32)
         position = np.searchsorted(self._known, self._depths(codes, threads=threads), side="right")
@@ -129,9 +142,18 @@ def _expected_depth(rows: npt.NDArray[Any]) -> Codes:
 
 @compiled
 def walk_chunk(forest, features, depths):
-    """The mean depth that each person reaches, a block of people through one tree after the other.
+    """Mean depth that each person reaches, a block of people through one tree after the other.
 
-    Places are unsigned, so that Numba does not test each of them for being negative.
+    Positions are unsigned, so that Numba does not test each of them for being negative.
+
+    Parameters
+    ----------
+    forest
+        Trees as flat arrays.
+    features
+        People as the forest sees them, (n, features).
+    depths
+        Where the depths go, (n,).
     """
     width = np.uint32(features.shape[1])
     flat, children = features.ravel(), forest.children.ravel()

@@ -161,7 +161,18 @@ class Measurement:
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
-        """The people with the most classes, then the widest span; one entry for rows that differ in nothing else."""
+        """The people with the largest k, then the widest span; rows that are alike but for protected values count once.
+
+        Parameters
+        ----------
+        top
+            How many people.
+
+        Returns
+        -------
+        list[Person]
+            People with their attributes in words.
+        """
         order = np.lexsort((np.arange(len(self)), -self.evaluation.span, -self.evaluation.k))
         free = self.table.codes[:, self.schema.free_columns]
         seen: dict[bytes, int] = {}
@@ -219,7 +230,31 @@ def measure_table(
     noise: Noise | None = None,
     progress: Progress | None = None,
 ) -> Measurement:
-    """Evaluate everybody in the table. ``noise`` is what asking some rows twice showed."""
+    """Evaluate everybody in a table.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    table
+        The people.
+    rng
+        Source of random numbers for the bootstrap intervals.
+    noise
+        What asking some rows twice showed.
+    progress
+        Called with the number of people done so far.
+
+    Returns
+    -------
+    Measurement
+        Figures of everybody, and estimates with intervals.
+
+    Raises
+    ------
+    TableError
+        If the table is empty.
+    """
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     with rows_named(place=table.place):

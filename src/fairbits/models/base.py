@@ -43,7 +43,18 @@ class Model(Protocol):
         """How many inputs a row has."""
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row."""
+        """The favourable-class probability (or the predicted value) of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
 
 
 @runtime_checkable
@@ -51,7 +62,20 @@ class HasGradients(Protocol):
     """Gradients with respect to the inputs."""
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
-        """Slope of the score, the logit margin or the loss, (n, inputs)."""
+        """Slope of the score, the logit margin or the loss with respect to the inputs.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        of
+            "score", "margin" or "loss".
+
+        Returns
+        -------
+        Array
+            Slopes, (n, inputs).
+        """
 
 
 @runtime_checkable
@@ -59,7 +83,18 @@ class HasClassScores(Protocol):
     """Probabilities of all classes."""
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row, (n, classes), in the order of the schema's classes."""
+        """The probability of every class of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes), in the order of the schema's classes.
+        """
 
 
 @runtime_checkable
@@ -67,7 +102,18 @@ class HasFreshScores(Protocol):
     """Remembers its answers, and can be asked anew."""
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each encoded row, asked anew, row by row: nothing remembered, no equal rows put together."""
+        """The score of each encoded row, asked anew: no answer is reused, and equal rows are asked separately.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
 
 
 class SeveralClasses(ABC):
@@ -87,7 +133,18 @@ class SeveralClasses(ABC):
 
     @abstractmethod
     def with_favourable(self, index: int) -> Self:
-        """The same model, scoring another class."""
+        """The same model, scoring another class.
+
+        Parameters
+        ----------
+        index
+            Position of the class.
+
+        Returns
+        -------
+        Self
+            A new model.
+        """
 
 
 @runtime_checkable
@@ -95,7 +152,18 @@ class HasActivations(Protocol):
     """A look inside: the output of every layer."""
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        """One (n, width) array per layer; the last is the output after its head."""
+        """Outputs of every layer.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        tuple[Array, ...]
+            One array per layer, (n, neurons); the last is the output after its head.
+        """
 
 
 @runtime_checkable
@@ -103,7 +171,22 @@ class HasLayerGradients(HasActivations, Protocol):
     """A look inside, and how what is seen there depends on the inputs."""
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer, (n, inputs)."""
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        layer
+            Position of the layer, counted from 0.
+        slopes
+            Weights of the layer's outputs, (n, neurons).
+
+        Returns
+        -------
+        Array
+            Slopes, (n, inputs).
+        """
 
 
 @runtime_checkable
@@ -111,7 +194,18 @@ class HasInterventions(Protocol):
     """Surgery that returns a new model."""
 
     def with_interventions(self, interventions: Sequence[Do]) -> Self:
-        """The same model with some neurons held at a value."""
+        """The same model with some neurons held at a value.
+
+        Parameters
+        ----------
+        interventions
+            Layer, neuron and value of each.
+
+        Returns
+        -------
+        Self
+            A new model.
+        """
 
 
 @runtime_checkable
@@ -136,13 +230,46 @@ class HasTwinScores(Protocol):
         """How far a score may lie from the average over the twins; 0 where all twins score alike."""
 
     def fits(self, evaluator: Any) -> bool:
-        """Whether an evaluator means the same twins."""
+        """Whether an evaluator means the same twins.
+
+        Parameters
+        ----------
+        evaluator
+            Who asks.
+
+        Returns
+        -------
+        bool
+            True where ``twin_scores`` may be used.
+        """
 
     def twin_scores(self, codes: npt.NDArray[np.float64]) -> Array:
-        """Scores of every twin of every person, (n, m)."""
+        """Scores of every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n, m).
+        """
 
     def twin_class_scores(self, codes: npt.NDArray[np.float64]) -> Array:
-        """Probabilities of all classes for every twin of every person, (n, m, classes)."""
+        """Probabilities of all classes for every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, m, classes).
+        """
 
 
 @runtime_checkable
@@ -150,7 +277,13 @@ class CanSave(Protocol):
     """Can be written to a file."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model."""
+        """Write the model to a file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
 
 
 class Wrapper:
@@ -160,7 +293,18 @@ class Wrapper:
 
 
 def kind_of(model: object) -> str:
-    """What a model is called in a sentence: the name of its type, or of the type inside its wrappers."""
+    """What a model is called in a sentence: the name of its type, or of the type inside its wrappers.
+
+    Parameters
+    ----------
+    model
+        The model.
+
+    Returns
+    -------
+    str
+        Name of the type.
+    """
     while isinstance(model, Wrapper):
         model = model.original
     return type(model).__name__
@@ -178,7 +322,22 @@ _INSTEAD: dict[type[Any], tuple[str, str]] = {
 
 
 def require(model: object, capability: type[Any], stage: str) -> None:
-    """Refuse a model that cannot do what a stage needs, and say what to use instead."""
+    """Refuse a model that cannot do what a stage needs, and say what to use instead.
+
+    Parameters
+    ----------
+    model
+        The model.
+    capability
+        Protocol that the stage needs.
+    stage
+        What needs it, for the message.
+
+    Raises
+    ------
+    CapabilityError
+        If the model does not offer it.
+    """
     if not isinstance(model, capability):
         what, instead = _INSTEAD[capability]
         raise CapabilityError(f"{stage} needs {what}, which {kind_of(model)!r} does not offer; use {instead}.")

@@ -1,6 +1,6 @@
 """A model of which nothing is known but what it answers: rows in, scores out, asked in batches.
 
-A black box eats codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
+A black box takes codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
 records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as it is, with the identity as encoding.
 """
 
@@ -50,7 +50,23 @@ class BlackBox:
         self.outputs: int | None = None
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each row of codes."""
+        """The favourable-class probability (or the predicted value) of each row of codes.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If rows have another width, or the answer is no number per row.
+        """
         rows = np.asarray(inputs, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise ModelError(f"{self.name} takes rows of {self.inputs} values, but got an array of shape {rows.shape}.")
@@ -66,7 +82,18 @@ class BlackBox:
         return scores
 
     def table(self, inputs: npt.ArrayLike) -> Array:
-        """All columns that it answers."""
+        """All columns of the answer.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            One column, or one per class, (n, columns).
+        """
         rows = np.asarray(inputs, dtype=np.float64)
         pieces = []
         for start in range(0, max(len(rows), 1), self._batch):
@@ -100,11 +127,38 @@ class ClassBox:
         return self._box.outputs
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability of each row of codes."""
+        """The favourable-class probability of each row of codes.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         return self._box.scores(inputs)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of codes."""
+        """The probability of every class of each row of codes.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes), in the order of the schema's classes.
+
+        Raises
+        ------
+        ModelError
+            If the answer has too few columns.
+        """
         table = self._box.table(inputs)
         if table.shape[1] <= max(self._order):
             raise ModelError(
@@ -115,7 +169,22 @@ class ClassBox:
 
 
 def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
-    """The box as one that tells the probabilities of all classes, where its answers are known to hold them."""
+    """The box as one that gives the probabilities of all classes, where its answers are known to hold them.
+
+    Parameters
+    ----------
+    box
+        The model.
+    schema
+        The attributes, and what is decided.
+    classes
+        Names of the model's classes in order of its outputs; None where it has none.
+
+    Returns
+    -------
+    BlackBox | ClassBox
+        The box itself, or a wrapper.
+    """
     if len(schema.classes) < 3 or (classes is not None and len(classes) != len(schema.classes)):
         return box
     if classes is None or set(classes) != set(schema.classes):
@@ -124,15 +193,54 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
 
 
 def all_scores(answer: Any, rows: int, name: str) -> Array:
-    """Whatever came back as a table of our own with a row per person; a plain list is one column."""
+    """An answer as a table of our own with a row per person; a plain list is one column.
+
+    Parameters
+    ----------
+    answer
+        What the model answered.
+    rows
+        Number of rows that were asked about.
+    name
+        What to call the model in a message.
+
+    Returns
+    -------
+    Array
+        Numbers, (n, columns).
+
+    Raises
+    ------
+    ModelError
+        If the answer is no such table.
+    """
     table = numbers_in(answer, rows, name)
     return table[:, None] if table.ndim == 1 else table
 
 
 def numbers_in(answer: Any, rows: int, name: str) -> Array:
-    """What came back as one number per row, (n,), or as one column per class, (n, classes).
+    """An answer as one number per row, or as one column per class.
 
     It is a copy, because a model may answer with the same buffer every time.
+
+    Parameters
+    ----------
+    answer
+        What the model answered.
+    rows
+        Number of rows that were asked about.
+    name
+        What to call the model in a message.
+
+    Returns
+    -------
+    Array
+        Numbers, (n,) or (n, classes).
+
+    Raises
+    ------
+    ModelError
+        If the answer is no such table.
     """
     try:
         table: Array = np.array(answer, dtype=np.float32)
@@ -147,13 +255,46 @@ def numbers_in(answer: Any, rows: int, name: str) -> Array:
 
 
 def probabilities(logits: Array) -> Array:
-    """Logits as probabilities: of one class each, or of all classes along the rows."""
+    """Probabilities from logits: of one class each, or of all classes along the rows.
+
+    Parameters
+    ----------
+    logits
+        Logits, (n,) or (n, columns).
+
+    Returns
+    -------
+    Array
+        Probabilities of the same shape.
+    """
     found = special.expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else special.softmax(logits, axis=1)
     return np.asarray(found, dtype=np.float32)
 
 
 def one_score(table: Array, favourable: int | None, *, reverse: bool = False, name: str) -> Array:
-    """The score of the favourable class; ``reverse`` where a single one speaks of the other class."""
+    """The score of the favourable class.
+
+    Parameters
+    ----------
+    table
+        One number per row, (n,), or one column per class, (n, classes).
+    favourable
+        Position of the favourable class; None takes the second of two.
+    reverse
+        Whether a single number speaks of the other class.
+    name
+        What to call the model in a message.
+
+    Returns
+    -------
+    Array
+        Scores, (n,).
+
+    Raises
+    ------
+    ModelError
+        If it is not clear which column to take.
+    """
     if table.ndim == 1:
         return 1 - table if reverse else table
     chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
@@ -167,7 +308,18 @@ def one_score(table: Array, favourable: int | None, *, reverse: bool = False, na
 
 
 def reason(error: BaseException) -> str:
-    """The first line of a foreign complaint, cut to a sentence."""
+    """The first line of another library's message, shortened to a sentence.
+
+    Parameters
+    ----------
+    error
+        What it raised.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
     lines = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."

@@ -20,12 +20,30 @@ _NO_MODELS = frozenset({*sys.stdlib_module_names, *sys.builtin_module_names})
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form ``package.module:name``."""
+    """Whether a text has the form ``package.module:name``.
+
+    Parameters
+    ----------
+    text
+        What was given.
+
+    Returns
+    -------
+    bool
+        True where it has.
+    """
     return _REFERENCE.fullmatch(text) is not None
 
 
 def check_reference(reference: str, *, trust_code: bool) -> None:
-    """Refuse what names no code, names the standard library's, or has not been trusted; imports nothing.
+    """Refuse a reference that names no code, names the standard library, or is not trusted; imports nothing.
+
+    Parameters
+    ----------
+    reference
+        A text such as package.module:name.
+    trust_code
+        Whether code that the reference names may be run.
 
     Raises
     ------
@@ -45,7 +63,27 @@ def check_reference(reference: str, *, trust_code: bool) -> None:
 
 
 def named_object(reference: str, *, trust_code: bool = False) -> Any:
-    """What a reference names. Modules are looked for where Python looks and, like ``python -m``, in this folder."""
+    """The object that a reference names.
+
+    Modules are looked for where Python looks and, like ``python -m``, in this folder.
+
+    Parameters
+    ----------
+    reference
+        A text such as package.module:name.
+    trust_code
+        Whether code that the reference names may be run.
+
+    Returns
+    -------
+    Any
+        The object.
+
+    Raises
+    ------
+    ModelError
+        If there is no such object, or it is not trusted.
+    """
     check_reference(reference, trust_code=trust_code)
     module_name, _, path = reference.partition(":")
     found: Any = _module(module_name)
@@ -59,7 +97,27 @@ def named_object(reference: str, *, trust_code: bool = False) -> Any:
 
 
 def named_model(reference: str, *, trust_code: bool = False) -> Any:
-    """What a reference names; a function or class that takes nothing makes the model, one that takes rows is it."""
+    """The model that a reference names.
+
+    A function or class that takes no argument is called and makes the model; one that takes rows is the model.
+
+    Parameters
+    ----------
+    reference
+        A text such as package.module:name.
+    trust_code
+        Whether code that the reference names may be run.
+
+    Returns
+    -------
+    Any
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If there is no such object, it is not trusted, or it fails.
+    """
     found = named_object(reference, trust_code=trust_code)
     if not (inspect.isroutine(found) or inspect.isclass(found)) or _takes_something(found):
         return found
@@ -67,7 +125,27 @@ def named_model(reference: str, *, trust_code: bool = False) -> Any:
 
 
 def made_by(factory: Any, reference: str) -> Any:
-    """What a factory makes; an exit that it asks for is an error, and a copy of this process that it leaves ends."""
+    """The model that a factory makes.
+
+    An exit that it asks for is an error; if it forks, the copy of this process ends.
+
+    Parameters
+    ----------
+    factory
+        A function or class without arguments.
+    reference
+        A text such as package.module:name.
+
+    Returns
+    -------
+    Any
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it fails.
+    """
     me = os.getpid()
     try:
         made = factory()

@@ -21,10 +21,22 @@ _PORTS = {"http": 80, "https": 443}
 def secret_for(url: str, options: ModelOptions) -> str | None:
     """The value of the header that carries the secret, or None where the endpoint wants none and gets none.
 
+    Parameters
+    ----------
+    url
+        Address of the endpoint.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    str | None
+        The header's value; None where the endpoint gets no secret.
+
     Raises
     ------
     OptionError
-        Where the file asks for a secret that was not granted, or one was granted for another host.
+        If a secret was not granted, or was granted for another host.
     """
     wanted, granted = options.authorization_env, options.credential
     if granted is None:
@@ -53,7 +65,20 @@ def secret_for(url: str, options: ModelOptions) -> str | None:
 
 
 def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
-    """Who gets which secret, for whoever reads the results."""
+    """A note on which secret is sent where.
+
+    Parameters
+    ----------
+    url
+        Address of the endpoint.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One sentence, or none.
+    """
     if options.credential is None:
         return ()
     name = options.credential.partition("@")[0]
@@ -63,6 +88,23 @@ def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
 def origin_of(url: str) -> str:
     """Scheme, host and port of an address.
 
+    Parameters
+    ----------
+    url
+        Address of the endpoint.
+
+    Returns
+    -------
+    str
+        Scheme, host and port.
+
+    Raises
+    ------
+    OptionError
+        If it is no address.
+
+    Examples
+    --------
     >>> origin_of("https://Example.org/score"), origin_of("http://[::1]:8080")
     ('https://example.org:443', 'http://[::1]:8080')
     """

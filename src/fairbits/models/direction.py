@@ -20,7 +20,20 @@ Names = tuple[str, ...] | None
 
 
 def names_decide(schema: Schema, classes: Names) -> bool:
-    """Whether the model's names of its classes are the schema's, so that nothing is left to guess."""
+    """Whether the model's names of its classes are the schema's, so that nothing is left to guess.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    classes
+        Names of the model's classes in order of its outputs; None where it has none.
+
+    Returns
+    -------
+    bool
+        True where both name the same classes.
+    """
     return classes is not None and set(classes) == set(schema.classes)
 
 
@@ -74,7 +87,25 @@ def output_order(schema: Schema, classes: Names, options: ModelOptions) -> Names
 
 
 def favourable_output(schema: Schema, classes: Names) -> int:
-    """Which output is the favourable class: by name where the model names its classes, else by the schema's order."""
+    """Position of the output that is the favourable class: by name where there are names, else by the schema's order.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    classes
+        Names of the model's classes in order of its outputs; None where it has none.
+
+    Returns
+    -------
+    int
+        The position.
+
+    Raises
+    ------
+    ModelError
+        If the model has no class of that name.
+    """
     if classes is None or schema.favourable is None or classes == tuple(str(i) for i in range(len(schema.classes))):
         return schema.favourable_index
     if schema.favourable not in classes:
@@ -86,7 +117,20 @@ def favourable_output(schema: Schema, classes: Names) -> int:
 
 
 def is_reversed(schema: Schema, options: ModelOptions) -> bool:
-    """Whether a score, which by contract is that of the favourable class, is said to speak of the other one."""
+    """Whether ``score_of`` says that the score speaks of the other class.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    bool
+        True where scores have to be turned round.
+    """
     if options.score_of is None or not schema.classes:
         return False
     output_order(schema, None, options)  # refuses what makes no sense
@@ -94,7 +138,20 @@ def is_reversed(schema: Schema, options: ModelOptions) -> bool:
 
 
 def with_own_classes(schema: Schema, classes: Names) -> Schema:
-    """For adapters that must know before they read: the schema, with the model's classes where it has no target."""
+    """The schema with the model's classes where it has no target of its own.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    classes
+        Names of the model's classes in order of its outputs; None where it has none.
+
+    Returns
+    -------
+    Schema
+        The schema, or a new one.
+    """
     if schema.target is not None or schema.classes or classes is None or len(classes) < 2:
         return schema
     return replace(schema, classes=classes, favourable=classes[-1])

@@ -44,7 +44,23 @@ class ForeignModel(Wrapper):
         return ForeignModel, (self.original,)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row."""
+        """The favourable-class probability (or the predicted value) of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If the model fails, or answers something else.
+        """
         rows = np.array(inputs)
         return one_score(numbers_in(self._call("scores", rows), len(rows), self.name), None, name=self.name)
 
@@ -75,13 +91,37 @@ class ForeignModel(Wrapper):
 
 
 def is_model(found: Any) -> bool:
-    """Whether an object speaks our protocol: ``scores`` is a method, ``inputs`` a whole number."""
+    """Whether an object speaks our protocol: ``scores`` is a method, ``inputs`` a whole number.
+
+    Parameters
+    ----------
+    found
+        Any object.
+
+    Returns
+    -------
+    bool
+        True where it may be used as a model.
+    """
     width, scores = attribute(found, "inputs"), attribute(found, "scores")
     return callable(scores) and isinstance(width, int | np.integer) and not isinstance(width, bool)
 
 
 def attribute(found: Any, name: str) -> Any:
-    """An attribute of a foreign object; None where it has none, or raises anything instead of giving it."""
+    """An attribute of a foreign object; None where it has none, or raises an error instead of giving it.
+
+    Parameters
+    ----------
+    found
+        Any object.
+    name
+        Name of the attribute.
+
+    Returns
+    -------
+    Any
+        Its value, or None.
+    """
     try:
         return getattr(found, name, None)
     except Exception:  # noqa: BLE001 - a property is foreign code, and an attribute that fails is one that is not there
@@ -89,12 +129,22 @@ def attribute(found: Any, name: str) -> Any:
 
 
 def owned(model: Any) -> Model:
-    """One of our own types: the model itself where it is one, otherwise the model behind a wrapper.
+    """The model as one of our own types: itself, or behind a wrapper.
+
+    Parameters
+    ----------
+    model
+        The model.
+
+    Returns
+    -------
+    Model
+        A model.
 
     Raises
     ------
     ModelError
-        Where the object does not speak the protocol.
+        If the object does not follow the protocol.
     """
     if "fairbits" in {home.__module__.partition(".")[0] for home in type(model).__mro__}:
         own: Model = model

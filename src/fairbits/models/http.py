@@ -49,7 +49,29 @@ _SILENCES = 2
 
 
 def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """The service at an address."""
+    """The service at an address as a model.
+
+    Parameters
+    ----------
+    url
+        Address of the endpoint.
+    schema
+        The attributes; needed to make the rows.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If there is no schema.
+    OptionError
+        If it asks for a secret that was not granted.
+    """
     if schema is None:
         raise ModelError(
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
@@ -96,7 +118,23 @@ class Endpoint:
         return len(self._decoder.names)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes."""
+        """The score of each row of codes; answers are remembered.
+
+        Parameters
+        ----------
+        inputs
+            Rows of codes, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If the service fails or answers something else.
+        """
         rows = np.ascontiguousarray(inputs, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.inputs:
             raise ModelError(
@@ -113,7 +151,23 @@ class Endpoint:
         return 1 - table if self.reverse else table
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes, asked anew; the answers are not remembered."""
+        """The score of each row of codes, asked anew; answers are not remembered.
+
+        Parameters
+        ----------
+        inputs
+            Rows of codes, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If the service fails or answers something else.
+        """
         rows = np.ascontiguousarray(inputs, dtype=np.float64)
         return self._ask_all(rows).astype(np.float32)
 

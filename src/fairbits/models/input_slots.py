@@ -124,7 +124,20 @@ def _spread(name: str, width: int | None, mine: Sequence[Attribute]) -> bool:
 
 
 def some_people(schema: Schema, count: int) -> Codes:
-    """People with valid values, to try a model on; always the same."""
+    """People with valid values, to try a model on; always the same.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    count
+        How many.
+
+    Returns
+    -------
+    Codes
+        Codes, (count, attributes).
+    """
     rng = np.random.default_rng(0)
     columns = [rng.choice(a.allowed, count) if a.allowed else _drawn(a, rng, count) for a in schema.attributes]
     return np.column_stack(columns).astype(np.float64)

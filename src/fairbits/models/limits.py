@@ -23,7 +23,20 @@ _LAST_POINT = 0x10FFFF
 
 
 def check_file(path: Path, max_model_bytes: int) -> None:
-    """Refuse a model file that is larger than granted."""
+    """Refuse a model file that is larger than allowed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Raises
+    ------
+    ModelError
+        If it is.
+    """
     size = path.stat().st_size
     if size > max_model_bytes:
         raise too_large(path, f"{size:,} bytes", max_model_bytes)
@@ -32,10 +45,22 @@ def check_file(path: Path, max_model_bytes: int) -> None:
 def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
     """The entries of a zip archive, once what they declare is within the limit.
 
+    Parameters
+    ----------
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Returns
+    -------
+    list[zipfile.ZipInfo]
+        Its entries.
+
     Raises
     ------
     ModelError
-        Where entries overlap, come twice, are too many, or unpack to more than was granted.
+        If entries overlap, come twice, are too many, or unpack to more than allowed.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -60,10 +85,24 @@ def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
 def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
     """The types of the NumPy arrays in an archive, once their declared shapes are within the limit.
 
+    Parameters
+    ----------
+    path
+        The file.
+    entries
+        Entries of the archive.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Returns
+    -------
+    dict[str, np.dtype[Any]]
+        Types by name.
+
     Raises
     ------
     ModelError
-        Where an array holds objects, declares more than its entry can hold, or all of them more than was granted.
+        If an array holds objects or declares more than its entry can hold, or all of them more than allowed.
     """
     kinds: dict[str, np.dtype[Any]] = {}
     total = 0
@@ -110,7 +149,22 @@ def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def too_large(what: Path | str, size: str, limit: int) -> ModelError:
-    """The sentence about a model beyond the limit."""
+    """The error about a model beyond the limit.
+
+    Parameters
+    ----------
+    what
+        File or name of the model.
+    size
+        Its size in words.
+    limit
+        Allowed number of bytes.
+
+    Returns
+    -------
+    ModelError
+        The error to raise.
+    """
     return ModelError(
         f"the model {str(what)!r} has {size}, and {limit:,} bytes are allowed; raise --max-model-bytes if it is yours."
     )

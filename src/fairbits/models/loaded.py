@@ -1,4 +1,4 @@
-"""What an adapter hands over: the model, and what it knows about its inputs and its classes."""
+"""The result of an adapter: the model, and what it knows about its inputs and its classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,27 @@ class Loaded:
 
 
 def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:
-    """The same model scoring the schema's favourable class, with the encoding settled."""
+    """The same model scoring the schema's favourable class, with the encoding settled.
+
+    Parameters
+    ----------
+    loaded
+        The model as an adapter read it.
+    schema
+        The attributes, and what is decided.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, its encoding, and the order of its outputs.
+
+    Raises
+    ------
+    ModelError
+        If the model does not fit the attributes.
+    """
     options = options or ModelOptions()
     model, notes = loaded.model, list(loaded.notes)
     order = output_order(schema, loaded.classes, options)
@@ -69,6 +89,18 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
     """A schema without a target takes the classes of a model that classifies, and a note says so.
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    loaded
+        The model as an adapter read it.
+
+    Returns
+    -------
+    tuple[Schema, tuple[str, ...]]
+        The schema, and notes.
     """
     own = loaded.model if isinstance(loaded.model, SeveralClasses) else None
     count = len(loaded.classes) if loaded.classes is not None else 0 if own is None else own.classes
@@ -85,7 +117,20 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
 
 
 def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:
-    """What was guessed about the numbers that a module puts out on trial rows; nothing where it is said."""
+    """Notes on what was guessed about the numbers that a module puts out.
+
+    Parameters
+    ----------
+    output
+        How the numbers are read.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One note, or none where the options say it.
+    """
     if options.output is not None or output == "value":
         return ()
     logits = ("leave 0 to 1 or do not add up to 1", "logits")
@@ -97,7 +142,20 @@ def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:
 
 
 def read_output(network: Network, options: ModelOptions) -> Network:
-    """A single number can be a value or a logit: only the user knows."""
+    """The network with the head that the options name: a single output can be a value or a logit.
+
+    Parameters
+    ----------
+    network
+        The network.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Network
+        The network, or a new one.
+    """
     if network.widths[-1] != 1:
         return network
     if options.output == "value":

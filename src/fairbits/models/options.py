@@ -133,7 +133,23 @@ class ModelOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
-        """Options by name, with a slip of the pen named."""
+        """Options from keywords; old names are understood.
+
+        Parameters
+        ----------
+        given
+            Options by name.
+
+        Returns
+        -------
+        ModelOptions
+            The options.
+
+        Raises
+        ------
+        OptionError
+            If there is no such option, or its value makes no sense.
+        """
         for old, new in _OLD_NAMES.items():
             if old in given and new in given:
                 raise OptionError(f"a model has both {new!r} and {old!r}, its old name; keep the first.")

@@ -16,7 +16,20 @@ from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pick
 
 
 def ending_of(original: Any, options: ModelOptions | None = None) -> str:
-    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework."""
+    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework.
+
+    Parameters
+    ----------
+    original
+        A path, a reference to code, or an object.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    str
+        Such as ".onnx".
+    """
     found = _settled(original, options or ModelOptions())
     if isinstance(found, Path):
         return found.suffix.lower()
@@ -25,10 +38,26 @@ def ending_of(original: Any, options: ModelOptions | None = None) -> str:
 
 
 def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
-    """Write ``network`` as ``original`` (a path, a reference to code, or an object) would be, at ``path``.
+    """Write a network in the format of the model that it came from.
 
     An ONNX graph keeps its nodes and gets new initialisers; where a layer has none of its own, our own export of the
     network is written instead. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        A path, a reference to code, or an object.
+    path
+        Where to write.
+    options
+        How the model is to be read and called.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be written, or the original has other layers.
     """
     options = options or ModelOptions()
     target = Path(path)

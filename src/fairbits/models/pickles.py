@@ -45,7 +45,18 @@ _PLAIN_CLASSES = {
 
 
 def plain_skops(path: Path) -> bool:
-    """Whether a .skops file holds nothing but arrays and classes that compute with NumPy alone; loads none of it."""
+    """Whether a .skops file holds nothing but arrays and classes that compute with NumPy alone; loads none of it.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bool
+        False also where it cannot be read.
+    """
     try:
         with zipfile.ZipFile(path) as file:
             waiting: list[Any] = [json.loads(file.read("schema.json"))]
@@ -69,7 +80,20 @@ def plain_skops(path: Path) -> bool:
 
 
 def refuse_untrusted(path: Path, max_model_bytes: int) -> None:
-    """Refuse a .skops file with types that are not known to be safe, or with arrays larger than granted."""
+    """Refuse a .skops file with types that are not known to be safe, or with arrays larger than allowed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Raises
+    ------
+    ModelError
+        Naming the types, or the limit.
+    """
     check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
     _types(path, trust_pickle=False)
 
@@ -94,7 +118,25 @@ def _types(path: Path, *, trust_pickle: bool) -> list[str]:
 
 
 def read_skops(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a .skops file. Types that skops does not know are listed and refused, unless trusted."""
+    """The object in a .skops file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trust_pickle
+        Whether code in the file may be run.
+
+    Returns
+    -------
+    Any
+        The object.
+
+    Raises
+    ------
+    ModelError
+        If it holds types that skops does not know and that are not trusted, or cannot be read.
+    """
     unknown = _types(path, trust_pickle=trust_pickle)
     from skops import io
 
@@ -112,7 +154,20 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
 
 
 def write_skops(model: Any, path: Path) -> None:
-    """Write an object as .skops."""
+    """Write an object as .skops.
+
+    Parameters
+    ----------
+    model
+        The object.
+    path
+        The file.
+
+    Raises
+    ------
+    MissingDependencyError
+        If skops is not installed.
+    """
     try:
         from skops import io
     except ImportError:
@@ -121,7 +176,25 @@ def write_skops(model: Any, path: Path) -> None:
 
 
 def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
+    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trust_pickle
+        Whether code in the file may be run.
+
+    Returns
+    -------
+    Any
+        The object.
+
+    Raises
+    ------
+    ModelError
+        If it is not trusted, or cannot be read.
+    """
     if not trust_pickle:
         raise ModelError(
             f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
@@ -136,7 +209,15 @@ def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
 
 
 def write_pickle(model: Any, path: Path) -> None:
-    """Write an object as it came: joblib for .joblib, else pickle."""
+    """Write an object with joblib for .joblib, else with pickle.
+
+    Parameters
+    ----------
+    model
+        The object.
+    path
+        The file.
+    """
     if path.suffix == ".joblib":
         import joblib
 

@@ -1,4 +1,4 @@
-"""Anything with predict_proba or predict, and any function: black boxes that eat decoded rows.
+"""Anything with predict_proba or predict, and any function: black boxes that take decoded rows.
 
 Tree ensembles (XGBoost, LightGBM, CatBoost), scikit-learn models that are no perceptrons, and your own code come in
 here. They get what they were trained on: a data frame where they remember column names, else an array; labels, not
@@ -35,7 +35,27 @@ class RefusesMissing(ModelError):
 
 
 def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """An object with predict_proba or predict."""
+    """An object with predict_proba or predict as a model.
+
+    Parameters
+    ----------
+    predictor
+        The object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it does not fit the schema.
+    """
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
@@ -64,19 +84,37 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         batch=options.batch,
         name=name,
     )
-    told = classes if own and schema.classes else None
+    given = classes if own and schema.classes else None
     single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
     notes = order_note(schema, classes, options, single=single)
     named = names_decide(schema, classes)
-    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, told, notes, named)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, given, notes, named)
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A function from rows to scores: one per row, for the favourable class, or one column per class.
+    """A function from rows to scores as a model.
 
-    Where ``score_of`` names another class, a single score is that one's.
-
+    It gives one score per row, for the favourable class (or the one that ``score_of`` names), or one column per class.
     It gets a data frame, unless ``input_format`` says array or codes.
+
+    Parameters
+    ----------
+    function
+        The function.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If there is no schema.
     """
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
@@ -105,7 +143,25 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
-    """The columns that a model was trained on, all of which the schema must know."""
+    """The columns that a model was trained on.
+
+    Parameters
+    ----------
+    names
+        Names of columns.
+    schema
+        The attributes, and what is decided; None where they are not known.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The same as text.
+
+    Raises
+    ------
+    ModelError
+        If the schema does not know one.
+    """
     columns = tuple(str(name) for name in names)
     known = table_columns(schema)
     strange = [name for name in columns if name not in known]

@@ -24,9 +24,9 @@ Transform = Callable[[Codes], Any]
 #: Points on which a number must turn out to be scaled evenly, and people on whom the result is tried.
 _POINTS, _PEOPLE = 257, 512
 #: A whole number with a larger domain is not tabulated when it is not scaled evenly.
-_MOST_VALUES = 200_000
+_MAX_VALUES = 200_000
 #: The same for models that compare: smaller ones are always tabulated.
-_MOST_EXACT = 10_000
+_MAX_EXACT = 10_000
 
 
 class NotColumnwise(NotNative):
@@ -37,10 +37,29 @@ class NotColumnwise(NotNative):
 
 
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
-    """The encoding that ``transform`` (rows of codes to rows of inputs) amounts to.
+    """The encoding that a function from rows of codes to rows of inputs amounts to.
 
-    ``exact`` is for models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated,
-    as a line would be right to the last digits only.
+    Parameters
+    ----------
+    transform
+        The function.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    columns
+        Attributes that the model sees.
+    exact
+        For models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated, since a
+        line would be right to the last digits only.
+
+    Returns
+    -------
+    Encoding
+        The encoding.
+
+    Raises
+    ------
+    NotColumnwise
+        If inputs depend on several attributes at once.
     """
     seen = set(columns)
     base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
@@ -103,12 +122,12 @@ def _part(
         return Unseen()
     if attribute.kind != "category" and attribute.gap is not None:
         return _part_with_gap(transform, schema, base, start, i, points, exact)
-    tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MOST_EXACT
+    tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MAX_EXACT
     if attribute.kind != "category" and len(columns) == 1 and not tabulated:
         straight = _straight(points, found[:, columns[0]], int(columns[0]))
         if straight is not None:
             return straight
-    if attribute.kind == "real" or attribute.upper - attribute.low >= _MOST_VALUES:
+    if attribute.kind == "real" or attribute.upper - attribute.low >= _MAX_VALUES:
         raise NotColumnwise
     if not attribute.allowed and len(points) <= attribute.upper - attribute.low:
         points = np.arange(attribute.low, attribute.upper + 1)
@@ -128,7 +147,7 @@ def _part_with_gap(
     """
     attribute, gap = schema.attributes[i], schema.attributes[i].gap
     assert gap is not None  # noqa: S101 - asked before
-    if attribute.discrete and attribute.upper - gap < _MOST_EXACT:
+    if attribute.discrete and attribute.upper - gap < _MAX_EXACT:
         values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
         points = np.concatenate([[gap], values])
         found = _asked(transform, schema, base, i, points)

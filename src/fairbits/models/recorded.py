@@ -22,7 +22,12 @@ class Recorded:
         self.inputs = inputs
 
     def scores(self, inputs: npt.ArrayLike) -> NoReturn:  # noqa: ARG002 - there is nobody to give them to
-        """Refuse: nobody new can be scored.
+        """Refuse: only the scores in the table are known.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
 
         Raises
         ------

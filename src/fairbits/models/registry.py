@@ -26,8 +26,26 @@ def load_model(source: Any, *, schema: Schema | None = None, **options: Any) -> 
     """The model at a path, address or reference, ready to score encoded rows.
 
     Files: .npz, .onnx, .skops, .pt2, .pt with ``factory``, .keras, and pickles with ``trust_pickle=True``. With a
-    schema the model scores its favourable class; see ``load_with_encoding`` for how its rows are encoded. The other
-    options are those of :class:`ModelOptions`.
+    schema the model scores its favourable class; see :func:`load_with_encoding` for how its rows are made.
+
+    Parameters
+    ----------
+    source
+        A path, an address, a reference such as package.module:name, or an object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    **options
+        Those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
+
+    Returns
+    -------
+    Model
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read.
     """
     chosen = ModelOptions.of(options)
     loaded = read_model(source, schema, chosen)
@@ -35,7 +53,27 @@ def load_model(source: Any, *, schema: Schema | None = None, **options: Any) -> 
 
 
 def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Model, Encoding]:
-    """The model and how the schema's codes become its rows."""
+    """The model, and how the schema's codes become its rows.
+
+    Parameters
+    ----------
+    source
+        A path, an address, a reference such as package.module:name, or an object.
+    schema
+        The attributes, and what is decided.
+    **options
+        Those of :class:`~fairbits.models.ModelOptions`.
+
+    Returns
+    -------
+    tuple[Model, Encoding]
+        Model and encoding.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or does not fit the schema.
+    """
     chosen = ModelOptions.of(options)
     loaded = fit_to_schema(read_model(source, schema, chosen), schema, options=chosen)
     assert loaded.encoding is not None  # noqa: S101 - settled by fit_to_schema
@@ -43,7 +81,27 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
 
 
 def read_model(source: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """What the adapter in charge makes of a source."""
+    """Read a model with the adapter for its kind.
+
+    Parameters
+    ----------
+    source
+        A path, an address, a reference such as package.module:name, or an object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, with what is known of its inputs and classes.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read.
+    """
     options = options or ModelOptions()
     if not isinstance(source, str | Path):
         return adapt(source, schema, options)
@@ -63,12 +121,43 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is the address of a service."""
+    """Whether a text is the address of a service.
+
+    Parameters
+    ----------
+    text
+        What was given.
+
+    Returns
+    -------
+    bool
+        True for http and https.
+    """
     return text.startswith(("http://", "https://"))
 
 
 def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """An object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function."""
+    """Adapt an object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function.
+
+    Parameters
+    ----------
+    model
+        The object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, with what is known of its inputs and classes.
+
+    Raises
+    ------
+    ModelError
+        If it is no model.
+    """
     options = options or ModelOptions()
     homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
     if isinstance(model, Loaded):
@@ -104,7 +193,20 @@ def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions)
 
 
 def save_network(network: Network, path: str | Path) -> None:
-    """Write a network in the format that the ending names."""
+    """Write a network in the format that the ending names.
+
+    Parameters
+    ----------
+    network
+        The network.
+    path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        If the ending is neither .npz nor .onnx, or the file cannot be written.
+    """
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in {".npz", ".onnx"}:

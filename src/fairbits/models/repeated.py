@@ -12,7 +12,20 @@ from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, W
 
 
 def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:
-    """The scores of rows, asked anew even where the model would remember its last answer."""
+    """Scores of rows, asked anew even where the model remembers its answers.
+
+    Parameters
+    ----------
+    model
+        The model.
+    inputs
+        Encoded rows, (n, inputs).
+
+    Returns
+    -------
+    Array
+        Scores, (n,).
+    """
     return model.fresh_scores(inputs) if isinstance(model, HasFreshScores) else model.scores(inputs)
 
 
@@ -35,11 +48,33 @@ class Repeated(Wrapper):
         return Repeated, (self.original, self.repeats)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The mean of several answers about each encoded row."""
+        """The mean of several answers about each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         return self._mean([fresh_scores(self.original, inputs) for _ in range(self.repeats)])
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The same: nothing is remembered."""
+        """The mean of several answers, asked anew; nothing is remembered.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         return self.scores(inputs)
 
     def _class_scores(self, inputs: npt.ArrayLike) -> Array:

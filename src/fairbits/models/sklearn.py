@@ -43,7 +43,27 @@ _COLUMNWISE = {
 
 
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
+    """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, with what is known of its inputs and classes.
+
+    Raises
+    ------
+    ModelError
+        If it does not fit the schema.
+    """
     estimator = winner(estimator)
     steps, final = taken_apart(estimator)
     if is_booster(final):
@@ -107,13 +127,35 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
 
 
 def is_perceptron(estimator: Any) -> bool:
-    """Whether it has the makings of an MLPClassifier or MLPRegressor."""
+    """Whether a model has the attributes of an MLPClassifier or MLPRegressor.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    bool
+        True where it has.
+    """
     marks = ("activation", "hidden_layer_sizes", "solver")
     return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
 
 
 def is_pipeline(estimator: Any) -> bool:
-    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    bool
+        True where it is.
+    """
     steps = attribute(estimator, "steps")
     return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
 
@@ -129,7 +171,18 @@ def _of_sklearn(estimator: Any) -> bool:
 
 
 def is_linear(estimator: Any) -> bool:
-    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies."""
+    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    bool
+        True where it is.
+    """
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
         return False
@@ -143,7 +196,18 @@ def is_linear(estimator: Any) -> bool:
 
 
 def network_of_linear(estimator: Any) -> Network:
-    """A linear or logistic model as a network of one layer."""
+    """A linear or logistic model as a network of one layer.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    Network
+        The network.
+    """
     weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
     biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
     head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
@@ -151,7 +215,20 @@ def network_of_linear(estimator: Any) -> Network:
 
 
 def linear_with(estimator: Any, network: Network) -> Any:
-    """The same linear model with a network's weights, in place; untouched ones keep every bit."""
+    """Put a network's weights into a linear model, in place; unchanged ones keep every bit.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+    network
+        The network.
+
+    Returns
+    -------
+    Any
+        The same model.
+    """
     shape = np.shape(estimator.coef_)
     changed = network.weights[0].T.reshape(shape)
     same = np.asarray(estimator.coef_, dtype=np.float32) == changed
@@ -163,12 +240,39 @@ def linear_with(estimator: Any, network: Network) -> Any:
 
 
 def final_of(estimator: Any) -> Any:
-    """What stands at the end of a pipeline or a finished search."""
+    """The last step of a pipeline, or of the best model of a finished search.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    Any
+        A scikit-learn model.
+    """
     return taken_apart(winner(estimator))[1]
 
 
 def network_of_sklearn(estimator: Any) -> Network:
-    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
+    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    Network
+        The network.
+
+    Raises
+    ------
+    ModelError
+        If it is no perceptron, not fitted, or has several targets.
+    """
     kind = type(estimator).__name__
     if not is_perceptron(estimator):
         raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
@@ -186,7 +290,23 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 
 def perceptron_in(estimator: Any) -> Any:
-    """The perceptron at the end of a model, whose weights a repair may change."""
+    """The perceptron at the end of a model, whose weights a repair may change.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn model.
+
+    Returns
+    -------
+    Any
+        The perceptron.
+
+    Raises
+    ------
+    ModelError
+        If there is none.
+    """
     final = taken_apart(winner(estimator))[1]
     network_of_sklearn(final)
     return final

@@ -53,17 +53,30 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
         )
         if outcome.error is not None:
             raise outcome.error
-        large = outcome.told.get("called") and (outcome.told.get("memory") or outcome.told.get("time"))
+        large = outcome.known.get("called") and (outcome.known.get("memory") or outcome.known.get("time"))
         if outcome.fault and not large:
             raise ModelError(_sentence(source, outcome))
         # Here the model has answered once; what a large batch takes only decides how large batches are.
-        _known[key] = 16 if outcome.fault else _batch(int(outcome.told.get("grown", 0)), memory)
+        _known[key] = 16 if outcome.fault else _batch(int(outcome.known.get("grown", 0)), memory)
     batch = _known[key]
     return options if batch is None or batch >= options.batch else replace(options, batch=batch)
 
 
 def first_call(given: Any, tell: sandbox.Tell) -> None:
-    """In the child: load the model, ask it about two people, then about a thousand."""
+    """In the child process: load the model, ask it about two people, then about a thousand.
+
+    Parameters
+    ----------
+    given
+        Source, schema and options of the model.
+    tell
+        Sends facts to the parent process.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or fails.
+    """
     from fairbits.models.loaded import fit_to_schema, told_by_model
     from fairbits.models.registry import read_model
 
@@ -128,11 +141,11 @@ def _key(source: str | Path, schema: Schema | None, options: ModelOptions) -> st
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
 
 
-def _sentence(source: str | Path, outcome: sandbox.Outcome) -> str:
+def _sentence(source: str | Path, outcome: sandbox.ChildOutcome) -> str:
     remedy = "leave it, or mend it"
-    if outcome.told.get("time"):
+    if outcome.known.get("time"):
         remedy = "raise --max-seconds if it is only slow"
-    elif outcome.told.get("memory"):
+    elif outcome.known.get("memory"):
         remedy = "raise --max-model-bytes if it is yours"
-    when = "when it is first called" if outcome.told.get("loaded") else "when it is loaded"
+    when = "when it is first called" if outcome.known.get("loaded") else "when it is loaded"
     return f"the model {str(source)!r} {outcome.fault} {when}; {remedy}."

@@ -1,11 +1,11 @@
-from .contest import Comparison as Comparison
 from .contest import Contest as Contest
 from .contest import Entry as Entry
+from .contest import StrategyComparison as StrategyComparison
 from .contest import compare as compare
 from .feedback import ablation as ablation
 from .localisation import rq3 as rq3
 from .research import FULL_SECONDS as FULL_SECONDS
-from .research import Plan as Plan
+from .research import ExperimentPlan as ExperimentPlan
 from .significance import Verdict as Verdict
 from .subjects import datasets as datasets
 from .subjects import roster as roster

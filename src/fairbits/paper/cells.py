@@ -22,7 +22,20 @@ class Cells:
         self.folder = folder
 
     def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
-        """The figures of a finished cell, if it was made with these settings."""
+        """The figures of a finished cell, if it was made with these settings.
+
+        Parameters
+        ----------
+        name
+            Name of the cell.
+        settings
+            Settings that decide its figures.
+
+        Returns
+        -------
+        dict[str, Any] | None
+            The figures, or None.
+        """
         path = self._path(name)
         if not path.is_file():
             return None
@@ -34,7 +47,22 @@ class Cells:
         return dict(kept["figures"]) if same else None
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The figures of a cell: from disk, or made and put there."""
+        """The figures of a cell: from disk, or computed and stored.
+
+        Parameters
+        ----------
+        name
+            Name of the cell.
+        settings
+            Settings that decide its figures.
+        make
+            Computes the figures.
+
+        Returns
+        -------
+        dict[str, Any]
+            The figures.
+        """
         found = self.ready(name, settings)
         if found is None:
             found = make()

@@ -16,7 +16,7 @@ from fairbits.paper.cells import Cells
 from fairbits.paper.diversity import Diversity
 from fairbits.paper.pace import pace
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
 from fairbits.subject import Subject
 
@@ -59,7 +59,20 @@ class Contest:
             raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
 
     def settings(self, strategy: str, repeat: int) -> Settings:
-        """The settings of one run: the seed moves with the repeat."""
+        """Settings of one run: the seed moves with the repeat.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+
+        Returns
+        -------
+        Settings
+            The settings.
+        """
         return Settings(
             self.budget,
             strategy,
@@ -79,20 +92,53 @@ class Entry:
     verdict: Verdict | None = None  # on the number of ID cases, against the baseline, corrected for all strategies
 
     def values(self, figure: str) -> list[float | None]:
-        """One figure of every run."""
+        """One figure of every run.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        list[float | None]
+            Values; None where a run does not have it.
+        """
         return [run[figure] for run in self.runs]
 
     def mean(self, figure: str) -> float | None:
-        """Its mean over the runs that have it."""
+        """Mean of a figure over the runs that have it.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        float | None
+            The mean; None where no run has it.
+        """
         return mean(self.values(figure))
 
     def deviation(self, figure: str) -> float | None:
-        """Its standard deviation; None for a single run."""
+        """Standard deviation of a figure.
+
+        Parameters
+        ----------
+        figure
+            Name of the figure.
+
+        Returns
+        -------
+        float | None
+            The deviation; None for a single run.
+        """
         return deviation(self.values(figure))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StrategyComparison:
     """Entries in the order that they were asked for, and which strategies the model could not serve."""
 
     subject: str
@@ -102,7 +148,7 @@ class Comparison:
 
     @property
     def idle(self) -> list[str]:
-        """Strategies that asked about nobody in some run, because the budget ended before their first step."""
+        """Strategies that evaluated no person in some run, because the budget ended before their first step."""
         return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
 
     @property
@@ -148,7 +194,13 @@ class Comparison:
         }
 
     def write_csv(self, path: Path) -> None:
-        """Means and deviations, one line per strategy."""
+        """Write means and deviations, one line per strategy.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             spread = [f"{name}_{kind}" for name in FIGURES for kind in ("mean", "deviation")]
@@ -168,23 +220,48 @@ def compare(
     strategies: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     progress: Progress | None = None,
     **grants: Unpack[GrantOptions],
-) -> Comparison:
-    """Run every strategy as often as the contest says; None means all that the model can serve.
+) -> StrategyComparison:
+    """Run strategies against each other on equal terms.
 
-    With a folder every finished run is remembered there, and not run again when the comparison is. With many
-    ``hands`` several runs go on at a time, each with the threads of one worker; ``grants`` let workers that
-    have to open the model's file themselves run code while they do.
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    contest
+        Budget, repeats and other terms, equal for all.
+    strategies
+        Names; None means all that the model can serve.
+    folder
+        Where finished runs are kept, so that they are not run again; None keeps none.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    progress
+        Called with the number done, the number in all, and what is being done.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    StrategyComparison
+        Entries in the order that was asked for.
+
+    Raises
+    ------
+    OptionError
+        If there is no such strategy.
+    CapabilityError
+        If a named strategy needs what the model lacks.
     """
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
     cells = None if folder is None else Cells(Path(folder) / "cells")
-    if hands is not None and hands.many:
+    if executor_options is not None and executor_options.many:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, hands, progress, **grants)
+            _spread(arena, names, kept, executor_options, progress, **grants)
             return _compared(arena, names, left_out, kept, folder, None)
     return _compared(arena, names, left_out, cells, folder, progress)
 
@@ -196,7 +273,7 @@ def _compared(
     cells: Cells | None,
     folder: str | Path | None,
     progress: Progress | None,
-) -> Comparison:
+) -> StrategyComparison:
     """One run after the other, as far as they are not kept."""
     contest = arena.contest
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -210,7 +287,7 @@ def _compared(
     ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
     verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
     entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
-    result = Comparison(arena.subject.name, contest, entries, left_out)
+    result = StrategyComparison(arena.subject.name, contest, entries, left_out)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
     return result
@@ -220,11 +297,11 @@ def _spread(
     arena: Arena,
     names: list[str],
     cells: Cells,
-    hands: Hands,
+    executor_options: ExecutorOptions,
     progress: Progress | None,
     **grants: Unpack[GrantOptions],
 ) -> None:
-    """Have the missing runs made by many hands, and keep them."""
+    """Have the missing runs made by many workers, and keep them."""
     from fairbits.paper.spread import CellShard, cells_job, make_all
 
     shards = [
@@ -234,8 +311,8 @@ def _spread(
         if not arena.is_kept(name, repeat, cells)
     ]
     make_all(
-        hands,
-        cells_job(arena.contest, hands, arena.subject, **grants),
+        executor_options,
+        cells_job(arena.contest, executor_options, arena.subject, **grants),
         shards,
         lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
         progress,
@@ -262,7 +339,25 @@ class Arena:
         self._warm: set[str] = set()
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-        """The strategies to run, and what those left out would need. Named ones are never left out silently."""
+        """The strategies to run, and what those that are left out would need.
+
+        Parameters
+        ----------
+        wanted
+            Names, which are never left out silently; None means all that the model can serve.
+
+        Returns
+        -------
+        tuple[list[str], dict[str, str]]
+            Names, and reasons by name.
+
+        Raises
+        ------
+        OptionError
+            If there is no such strategy.
+        CapabilityError
+            If a named strategy needs what the model lacks.
+        """
         left_out: dict[str, str] = {}
         names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
         for name in list(names):
@@ -281,19 +376,67 @@ class Arena:
         return names, left_out
 
     def run(self, strategy: str, repeat: int, cells: Cells | None = None, *, name: str = "") -> dict[str, Any]:
-        """The figures of one run, from disk if it has been made before."""
+        """Figures of one run, from disk if it has been made before.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs; None keeps none.
+        name
+            Beginning of the cell's name.
+
+        Returns
+        -------
+        dict[str, Any]
+            The figures.
+        """
         settings = self.contest.settings(strategy, repeat)
         if cells is None:
             return self._figures(settings)
         return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
 
     def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
-        """Whether a run need not be made."""
+        """Whether a run has been made before.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs.
+        name
+            Beginning of the cell's name.
+
+        Returns
+        -------
+        bool
+            True where it need not be made.
+        """
         identity = self._identity(self.contest.settings(strategy, repeat))
         return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
 
     def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
-        """Keep a run that was made elsewhere."""
+        """Keep a run that a worker made.
+
+        Parameters
+        ----------
+        strategy
+            Name of the strategy.
+        repeat
+            Number of the run, counted from 0.
+        cells
+            Finished runs.
+        figures
+            Figures of the run.
+        name
+            Beginning of the cell's name.
+        """
         identity = self._identity(self.contest.settings(strategy, repeat))
         cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
 

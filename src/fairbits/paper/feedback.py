@@ -24,7 +24,7 @@ from fairbits.paper.significance import mean
 from fairbits.paper.spread import make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
-from fairbits.scale import Hands, Job, Signals
+from fairbits.scale import ExecutorOptions, Job, Signals
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject
 
@@ -44,16 +44,44 @@ def ablation(
     queries: int,
     repeats: int,
     threads: int | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Results:
-    """All variants on all subjects; finished runs are read from the folder."""
+    """Compare kinds of feedback on all subjects at equal queries; finished runs are read from the folder.
+
+    Parameters
+    ----------
+    subjects
+        Subjects to run.
+    folder
+        Where finished runs are kept.
+    queries
+        Queries of each run.
+    repeats
+        Runs of each variant.
+    threads
+        Number of threads; None means all cores.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    progress
+        Called with the number done, the number in all, and what is being done.
+
+    Returns
+    -------
+    Results
+        The table.
+
+    Raises
+    ------
+    OptionError
+        If a number is below 1.
+    """
     if queries < 1 or repeats < 1:
         raise OptionError(f"queries ({queries}) and repeats ({repeats}) must be 1 or more.")
     cells, rows = Cells(folder / "cells"), list[Sequence[Cell]]()
     total, done = len(subjects.names) * len(VARIANTS) * repeats, 0
-    if hands is not None and hands.many:
-        _spread(subjects, cells, queries, repeats, hands, progress)
+    if executor_options is not None and executor_options.many:
+        _spread(subjects, cells, queries, repeats, executor_options, progress)
     for name in subjects.names:
         subject = load_subject(name)
         for variant, feedback, partition in VARIANTS:
@@ -120,13 +148,13 @@ def _spread(
     cells: Cells,
     queries: int,
     repeats: int,
-    hands: Hands,
+    executor_options: ExecutorOptions,
     progress: Callable[[int, int, str], None] | None,
 ) -> None:
     """Have the missing cells made, several at a time."""
     loaded = {name: load_subject(name) for name in subjects.names}
     wanted = [
-        VariantShard(name, variant, feedback, partition, repeat, queries, hands.each)
+        VariantShard(name, variant, feedback, partition, repeat, queries, executor_options.each)
         for name in subjects.names
         for variant, feedback, partition in VARIANTS
         for repeat in range(repeats)
@@ -136,7 +164,7 @@ def _spread(
     def keep(shard: VariantShard, figures: dict[str, Any]) -> None:
         cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
 
-    make_all(hands, Job(_prepare, _perform, None), shards, keep, progress)
+    make_all(executor_options, Job(_prepare, _perform, None), shards, keep, progress)
 
 
 def _prepare(_: None) -> None:

@@ -26,13 +26,13 @@ from fairbits.paper.spread import make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.repair import RepairResult, repair_run
-from fairbits.scale import Hands, Job, Signals
+from fairbits.scale import ExecutorOptions, Job, Signals
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import Subject
 
 #: Cases looked at, as in the paper; and the accuracy that our set of neurons may cost.
-SAMPLES, MOST_LOSS = 1000, 0.02
+SAMPLES, MAX_LOSS = 1000, 0.02
 TOP = 3
 #: The published table calls neurons positive that mitigate when they are held on, negative those to switch off.
 PRINTED = {"off": "neg", "on": "pos"}
@@ -56,21 +56,46 @@ def rq3(
     strategies: Sequence[str] | None = None,
     partition: str = "constrained",
     threads: int | None = None,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Results, Results]:
-    """The tables of localisation and mitigation; finished cells are read from the folder."""
+    """The tables of localisation and mitigation; finished cells are read from the folder.
+
+    Parameters
+    ----------
+    subjects
+        Subjects to run.
+    folder
+        Where finished cells are kept.
+    seconds
+        Time of each search.
+    strategies
+        Names of strategies; None takes the paper's.
+    partition
+        How scores become classes: "constrained" or "grid".
+    threads
+        Number of threads; None means all cores.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    progress
+        Called with the number done, the number in all, and what is being done.
+
+    Returns
+    -------
+    tuple[Results, Results]
+        Both tables.
+    """
     strategies = strategies or [BASELINE]
     cells, total, done = Cells(folder / "cells"), len(subjects.names) * len(strategies), 0
     where: list[Sequence[Cell]] = []
     what: list[Sequence[Cell]] = []
     missing: list[str] = []
-    if hands is not None and hands.many:
-        each = Settings(Budget(seconds=seconds), partition=partition, threads=hands.each)
+    if executor_options is not None and executor_options.many:
+        each = Settings(Budget(seconds=seconds), partition=partition, threads=executor_options.each)
         _spread(
             [Rq3Shard(name, replace(each, strategy=one)) for name in subjects.names for one in strategies],
             cells,
-            hands,
+            executor_options,
             progress,
         )
     for name in subjects.names:
@@ -121,13 +146,16 @@ class Rq3Shard:
 
     def identity(self, subject: Subject) -> dict[str, Any]:
         """What its figures depend on."""
-        identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MOST_LOSS}
+        identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MAX_LOSS}
         identity.pop("threads")  # seconds change with them, cases do not
         return identity
 
 
 def _spread(
-    wanted: list[Rq3Shard], cells: Cells, hands: Hands, progress: Callable[[int, int, str], None] | None
+    wanted: list[Rq3Shard],
+    cells: Cells,
+    executor_options: ExecutorOptions,
+    progress: Callable[[int, int, str], None] | None,
 ) -> None:
     """Have the missing cells made, several at a time."""
     loaded = {name: load_subject(name) for name in {one.subject for one in wanted}}
@@ -136,7 +164,7 @@ def _spread(
     def keep(shard: Rq3Shard, figures: dict[str, Any]) -> None:
         cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
 
-    make_all(hands, Job(_prepare, _perform, None), shards, keep, progress)
+    make_all(executor_options, Job(_prepare, _perform, None), shards, keep, progress)
 
 
 def _prepare(_: None) -> None:
@@ -202,11 +230,11 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
     """
     try:
         found: RepairResult = repair_run(
-            run, subject=subject, max_accuracy_loss=MOST_LOSS, retrain=False, threads=threads
+            run, subject=subject, max_accuracy_loss=MAX_LOSS, retrain=False, threads=threads
         )
     except OptionError as error:  # nobody to repair for, or nothing within the budget
         return {"set": None, "why": str(error)}
-    least = found.before_plan.accuracy - MOST_LOSS
+    least = found.before_plan.accuracy - MAX_LOSS
     held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least]
     best = min(held, key=lambda one: one.plan.k_mean, default=None)
     if best is None:

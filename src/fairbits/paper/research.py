@@ -22,7 +22,7 @@ from fairbits.paper.significance import mean
 from fairbits.paper.spread import CellShard, cells_job, make_all
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
-from fairbits.scale import Hands
+from fairbits.scale import ExecutorOptions
 from fairbits.search import DEFAULT, Budget
 from fairbits.search import STRATEGIES as KNOWN
 
@@ -39,7 +39,7 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExperimentPlan:
     """One experiment: which cells, and on which terms."""
 
     question: str
@@ -61,8 +61,40 @@ class Plan:
         strategies: Sequence[str] | None = None,
         partition: str = "constrained",
         threads: int | None = None,
-    ) -> Plan:
-        """The plan of a research question: short, or (full) as long as the paper's."""
+    ) -> ExperimentPlan:
+        """The plan of a research question: short, or (full) as long as the paper's.
+
+        Parameters
+        ----------
+        question
+            Rq1, rq2 or field.
+        subjects
+            Subjects to run.
+        folder
+            Where finished runs are kept.
+        seconds
+            Time of each search.
+        repeats
+            Runs of each strategy.
+        full
+            The paper's time and number of runs instead.
+        strategies
+            Names of strategies; None takes those of the question.
+        partition
+            How scores become classes: "constrained" or "grid".
+        threads
+            Number of threads; None means all cores.
+
+        Returns
+        -------
+        ExperimentPlan
+            The plan.
+
+        Raises
+        ------
+        OptionError
+            If the options do not fit the question.
+        """
         contest = Contest(Budget(seconds=seconds), repeats, partition=partition, threads=threads)
         if full:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
@@ -74,11 +106,24 @@ class Plan:
             )
         return cls(question, subjects, contest, chosen, folder)
 
-    def run(self, progress: Progress | None = None, *, hands: Hands | None = None) -> Results:
-        """Make the cells that are missing, by many hands where there are, then the table."""
+    def run(self, progress: Progress | None = None, *, executor_options: ExecutorOptions | None = None) -> Results:
+        """Make the runs that are missing, then the table.
+
+        Parameters
+        ----------
+        progress
+            Called with the number done, the number in all, and what is being done.
+        executor_options
+            Which executor does the work, with how many workers and threads.
+
+        Returns
+        -------
+        Results
+            The table.
+        """
         groups = self._groups()
-        if hands is not None and hands.many:
-            self._spread(groups, hands, progress)
+        if executor_options is not None and executor_options.many:
+            self._spread(groups, executor_options, progress)
         found = self._runs(groups, progress)
         rows = [row for (subject, protected), runs in found.items() for row in self._rows(subject, protected, runs)]
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
@@ -133,7 +178,9 @@ class Plan:
         question = "rq1" if protected is None else "rq2"
         return "".join(f"{part}-" for part in (question, subject, protected) if part)
 
-    def _spread(self, groups: list[tuple[str, str | None]], hands: Hands, progress: Progress | None) -> None:
+    def _spread(
+        self, groups: list[tuple[str, str | None]], executor_options: ExecutorOptions, progress: Progress | None
+    ) -> None:
         """Have the missing cells made, several at a time."""
         cells, arenas, shards = Cells(self.folder / "cells"), dict[tuple[str, str | None], Arena](), []
         for subject, protected in groups:
@@ -150,7 +197,7 @@ class Plan:
             where = str(shard.subject), shard.protected
             arenas[where].keep(shard.strategy, shard.repeat, cells, figures, name=self._label(*where))
 
-        make_all(hands, cells_job(self.contest, hands), shards, keep, progress)
+        make_all(executor_options, cells_job(self.contest, executor_options), shards, keep, progress)
 
     def _groups(self) -> list[tuple[str, str | None]]:
         """What the cells are about: a subject with all its protected attributes, or with each of them alone."""

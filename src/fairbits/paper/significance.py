@@ -53,8 +53,20 @@ class Standing:
 
 
 def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
-    """The first compared with the second; None where one of them ran only once.
+    """Compare one strategy's runs with another's (Mann-Whitney).
 
+    Parameters
+    ----------
+    ours, theirs
+        One figure per run.
+
+    Returns
+    -------
+    Verdict | None
+        P-value and effect size; None where one of them ran only once.
+
+    Examples
+    --------
     >>> against([5, 6, 7], [1, 2, 3])
     Verdict(p=0.1, a12=1.0, p_holm=0.1)
     """
@@ -98,6 +110,16 @@ def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
 
     The best is found by looking, and then compared with everybody else. To be called the winner it must be told apart
     from all of them, so that two equals at the top give a winner in at most ``LEVEL`` of the cases.
+
+    Parameters
+    ----------
+    runs
+        One figure per run, by strategy.
+
+    Returns
+    -------
+    Standing
+        The best, and those that the test does not tell apart from it.
     """
     best = max(runs, key=lambda name: mean(runs[name]) or 0.0)
     verdicts = against_one(runs, best)
@@ -108,6 +130,18 @@ def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
 def holm(ps: Iterable[float]) -> list[float]:
     """p-values corrected for their number, in their order (Holm 1979).
 
+    Parameters
+    ----------
+    ps
+        P-values.
+
+    Returns
+    -------
+    list[float]
+        Corrected p-values.
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
@@ -120,8 +154,20 @@ def holm(ps: Iterable[float]) -> list[float]:
 
 
 def runs_needed(comparisons: int) -> int:
-    """How many runs of each it takes at least, so that so many comparisons can tell anybody apart.
+    """Smallest number of runs of each strategy at which the test can reach its level at all.
 
+    Parameters
+    ----------
+    comparisons
+        Number of comparisons that are corrected for.
+
+    Returns
+    -------
+    int
+        Number of runs.
+
+    Examples
+    --------
     >>> runs_needed(1), runs_needed(11)
     (4, 6)
     """
@@ -129,12 +175,34 @@ def runs_needed(comparisons: int) -> int:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are there."""
+    """The mean of known values.
+
+    Parameters
+    ----------
+    values
+        Figures of runs; None where a run has none.
+
+    Returns
+    -------
+    float | None
+        The mean; None where there are none.
+    """
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
 def deviation(values: Sequence[float | None]) -> float | None:
-    """The standard deviation of those that are there; None for fewer than two."""
+    """The standard deviation of known values.
+
+    Parameters
+    ----------
+    values
+        Figures of runs; None where a run has none.
+
+    Returns
+    -------
+    float | None
+        The deviation; None for fewer than two.
+    """
     known = [value for value in values if value is not None]
     return float(np.std(known, ddof=1)) if len(known) > 1 else None

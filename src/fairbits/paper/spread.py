@@ -1,4 +1,4 @@
-"""Cells made by many hands: each is a shard. What is made is kept by the coordinator, as any cell is."""
+"""Cells made by many workers: each is a shard. The coordinator keeps what is made, as it keeps any cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError
 from fairbits.paper.contest import Arena, Contest
-from fairbits.scale import Fault, Hands, Job, Portable, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
 from fairbits.subject import Subject
 
 #: Called before each run with (runs done, runs in all, what comes now).
@@ -54,20 +54,58 @@ class _Desk:
         return self.arenas[where]
 
 
-def cells_job(contest: Contest, hands: Hands, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Job:
-    """The job of making cells on these terms, with as many threads as one worker has."""
-    packed = Portable.of(subject, **grants) if subject is not None and hands.elsewhere else subject
-    return Job(_prepare, _perform, Terms(replace(contest, threads=hands.each), packed))
+def cells_job(
+    contest: Contest, executor_options: ExecutorOptions, subject: Subject | None = None, **grants: Unpack[GrantOptions]
+) -> Job:
+    """The job of making cells on these terms, with as many threads as one worker has.
+
+    Parameters
+    ----------
+    contest
+        Terms of the runs.
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    subject
+        The subject, if all cells are about one.
+    **grants
+        What files from outside may do, for workers that load the subject.
+
+    Returns
+    -------
+    Job
+        The job for an executor.
+    """
+    packed = Portable.of(subject, **grants) if subject is not None and executor_options.elsewhere else subject
+    return Job(_prepare, _perform, Terms(replace(contest, threads=executor_options.each), packed))
 
 
 def make_all(
-    hands: Hands,
+    executor_options: ExecutorOptions,
     job: Job,
     shards: Sequence[Any],
     keep: Callable[[Any, dict[str, Any]], None],
     progress: Progress | None = None,
 ) -> None:
-    """Have all cells made, and each kept as soon as it is there. Other cells go on when one fails."""
+    """Have all cells made, and each kept as soon as it is there; other cells go on when one fails.
+
+    Parameters
+    ----------
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    job
+        What workers do.
+    shards
+        Cells to make.
+    keep
+        Called with a cell and its figures.
+    progress
+        Called with the number done, the number in all, and what is being done.
+
+    Raises
+    ------
+    FairbitsError
+        If some cells could not be made.
+    """
     if not shards:
         return
     done = 0
@@ -79,7 +117,7 @@ def make_all(
         if progress is not None and done < len(shards):
             progress(done, len(shards), f"{executor.slots} at a time, {shards[number]} done")
 
-    with open_executor(hands, job) as executor:
+    with open_executor(executor_options, job) as executor:
         if progress is not None:
             progress(0, len(shards), f"{executor.slots} at a time")
         lost = carry_out(executor, enumerate(shards), on_done=kept).lost

@@ -26,7 +26,23 @@ class Roster:
 
 
 def roster(wanted: Sequence[str] | None) -> Roster:
-    """The subjects asked for (None: the paper's ten), with stand-ins where the data are not on this machine."""
+    """The subjects of an experiment, with stand-ins where the data are not on this machine.
+
+    Parameters
+    ----------
+    wanted
+        Names of subjects; None means the paper's ten.
+
+    Returns
+    -------
+    Roster
+        Names, and notes on what stands in for what.
+
+    Raises
+    ------
+    UsageError
+        If none can be used.
+    """
     names: list[str] = []
     notes: list[str] = []
     for name in wanted or SUBJECTS:
@@ -44,7 +60,18 @@ def roster(wanted: Sequence[str] | None) -> Roster:
 
 
 def datasets(found: Roster) -> Results:
-    """The paper's table of datasets, ours beside theirs."""
+    """The paper's table of datasets, ours beside theirs.
+
+    Parameters
+    ----------
+    found
+        The subjects.
+
+    Returns
+    -------
+    Results
+        The table.
+    """
     rows: list[Sequence[Cell]] = []
     for name in found.names:
         subject, theirs = load_subject(name), row_of("datasets", name)

@@ -38,7 +38,25 @@ class Results:
         return "\n".join(lines)
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """The table as Markdown and, unrounded, as CSV."""
+        """Write the table as Markdown and, unrounded, as CSV.
+
+        Parameters
+        ----------
+        folder
+            Where to; made where it is missing.
+        name
+            File name without ending.
+
+        Returns
+        -------
+        list[Path]
+            Paths of both files.
+
+        Raises
+        ------
+        OptionError
+            If the folder cannot be written to.
+        """
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -53,8 +71,20 @@ class Results:
 
 
 def shown(cell: Cell) -> str:
-    """A cell as people read it.
+    """A cell as text, rounded.
 
+    Parameters
+    ----------
+    cell
+        A cell of a table.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Examples
+    --------
     >>> [shown(cell) for cell in (None, "dice", 1234, 0.0312, 7.456, 812.4, 1234567.0)]
     ['–', 'dice', '1,234', '0.031', '7.46', '812', '1.2M']
     """

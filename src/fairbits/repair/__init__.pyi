@@ -7,8 +7,8 @@ from .proposals.guard import check_guarantee as check_guarantee
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Figures as Figures
-from .records import GroupFigures as GroupFigures
 from .records import GroupRate as GroupRate
 from .records import Repair as Repair
+from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .run import repair_run as repair_run

@@ -17,8 +17,19 @@ from fairbits.repair.records import Figures, Repair
 
 
 def undominated(repairs: Sequence[Repair]) -> list[bool]:
-    """Which repairs no other beats on the plan's half: accuracy, balanced accuracy, mean k, ID rate,
-    proved k, and whether the budget is kept.
+    """Which repairs no other beats on the plan's half of the evidence, in any figure that counts.
+
+    The figures are accuracy, balanced accuracy, mean k, ID rate, proved k, and whether the budget is kept.
+
+    Parameters
+    ----------
+    repairs
+        All repairs.
+
+    Returns
+    -------
+    list[bool]
+        True where no other is better.
     """
     points = [
         (

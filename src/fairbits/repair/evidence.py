@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Table
 from fairbits.errors import OptionError, TableError
-from fairbits.repair.records import Evidence
+from fairbits.repair.records import RepairEvidence
 from fairbits.store import Run
 from fairbits.subject import Subject
 
@@ -42,7 +42,7 @@ class Halves:
     held_out: Half
     training: Half
     pool: Codes  # every case of the plan's half, for training
-    evidence: Evidence
+    evidence: RepairEvidence
 
     def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
         """Choose on half of the rows that the model has not seen, and judge on the other half."""
@@ -77,7 +77,7 @@ def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
-    return Halves(plan, held_out, plan, pool, Evidence(*sizes, unseen, tuple(notes)))
+    return Halves(plan, held_out, plan, pool, RepairEvidence(*sizes, unseen, tuple(notes)))
 
 
 def _few(rows: int, *, regression: bool) -> list[str]:

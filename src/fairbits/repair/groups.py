@@ -9,18 +9,34 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Schema, nearest
-from fairbits.repair.records import GroupFigures, GroupRate
+from fairbits.repair.records import GroupRate, RepairGroup
 
 #: A rate over fewer people than this says little, and is left out.
-FEWEST_PEOPLE = 30
+MIN_PEOPLE = 30
 
 Flags = npt.NDArray[np.bool_]
 
 
-def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[GroupFigures, ...]:
+def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:
     """For every protected attribute and every intersection of them.
 
     ``favoured`` says who is decided for, ``deserved`` who is labelled so.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    rows
+        People, (n, attributes).
+    favoured
+        Who gets the favourable decision, (n,).
+    deserved
+        Who is labelled favourably, (n,).
+
+    Returns
+    -------
+    tuple[RepairGroup, ...]
+        One entry per attribute and intersection.
     """
     return tuple(_figures(schema, columns, rows, favoured, deserved) for columns in _subsets(schema.protected_columns))
 
@@ -30,7 +46,7 @@ def _subsets(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from combinations(columns, size)
 
 
-def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> GroupFigures:
+def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> RepairGroup:
     attributes = [schema.attributes[i] for i in columns]
     values, member = np.unique(_as_twins(schema, columns, rows), axis=0, return_inverse=True)
     member = member.reshape(-1)
@@ -38,13 +54,13 @@ def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Fl
     for number, value in enumerate(values):
         here = member == number
         name = ", ".join(a.read_twin(code) for a, code in zip(attributes, value, strict=True))
-        if here.sum() < FEWEST_PEOPLE:
+        if here.sum() < MIN_PEOPLE:
             small.append(name)
         else:
             groups.append(_rates(name, favoured[here], deserved[here]))
     odds = [_gap(groups, lambda g: g.true_positive_rate), _gap(groups, lambda g: g.false_positive_rate)]
     known = [gap for gap in odds if gap is not None]
-    return GroupFigures(
+    return RepairGroup(
         attributes=tuple(a.name for a in attributes),
         groups=tuple(groups),
         too_small=tuple(small),

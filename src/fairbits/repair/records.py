@@ -97,7 +97,7 @@ class GroupRate:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFigures:
+class RepairGroup:
     """Differences between groups of people: the largest rate minus the smallest.
 
     ``average_odds`` is the mean of the differences in true and false positive rates. Groups in ``too_small`` count
@@ -113,7 +113,7 @@ class GroupFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RepairEvidence:
     """How much the repairs were planned and judged on."""
 
     plan_cases: int
@@ -136,13 +136,13 @@ class RepairResult:
     max_accuracy_loss: float
     epsilon: float
     partition: str
-    evidence: Evidence
+    evidence: RepairEvidence
     before_plan: Figures
     before_held_out: Figures
     repairs: tuple[Repair, ...]
     chosen: Repair | None
-    groups_before: tuple[GroupFigures, ...]
-    groups_after: tuple[GroupFigures, ...]
+    groups_before: tuple[RepairGroup, ...]
+    groups_after: tuple[RepairGroup, ...]
     attack_before: Attacked | None
     attack_after: Attacked | None
     files: tuple[Path, ...] = ()  # the model, in the format that it came in first

@@ -24,7 +24,7 @@ from fairbits.repair.margins import TWO_SIDED
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.registry import Planner, Proposal, Watch
-from fairbits.repair.records import Attack, Attacked, Figures, GroupFigures, Repair, RepairResult
+from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
 
@@ -114,7 +114,7 @@ def repair_run(
         rows=len(halves.plan.rows),
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
-    groups: list[tuple[GroupFigures, ...]] = [(), ()]
+    groups: list[tuple[RepairGroup, ...]] = [(), ()]
     written = Export((), None, ())
     if chosen is None:
         remove_old(opened.folder)
@@ -280,7 +280,7 @@ def _attacked(
     return first, attack(after, evaluations=first.evaluations)
 
 
-def _groups(model: Model, half: Half, subject: Subject) -> tuple[GroupFigures, ...]:
+def _groups(model: Model, half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
     """Selection and odds of groups; a regression selects nobody."""
     if subject.schema.regression:
         return ()

@@ -38,7 +38,22 @@ def has_table_file(subject: Subject) -> bool:
 
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
-    """A subject file in ``folder`` about the model file beside it and the subject's own table."""
+    """A subject file in ``folder`` about the model file beside it and the subject's own table.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    model
+        File name of the model.
+    folder
+        Where the subject file will stand.
+
+    Returns
+    -------
+    str
+        TOML.
+    """
     about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
     if has_table_file(subject):

@@ -7,13 +7,14 @@ from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
 from .files import write_report as write_report
-from .fleet import Audited as Audited
 from .fleet import Fleet as Fleet
+from .fleet import FleetMember as FleetMember
 from .fleet import write_fleet as write_fleet
 from .html import render_html as render_html
 from .markdown import render_markdown as render_markdown
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
+from .scores_only import write_scores_report as write_scores_report
 from .sections.measure import keep_measurement as keep_measurement
 from .sections.measure import kept_measurement as kept_measurement
 from .sections.measure import measure_rows as measure_rows

@@ -70,13 +70,26 @@ class ContestData:
     contenders: tuple[Contender, ...]
     leaves: int
     left_out: Mapping[str, str]
-    idle: Sequence[str]  # asked about nobody, in some run at least
+    idle: Sequence[str]  # evaluated no person in at least one run
     sentence: str
     command: str
 
 
 def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
-    """The record of a comparison, from its document."""
+    """The record of a comparison, from its document.
+
+    Parameters
+    ----------
+    document
+        The comparison as JSON.
+    command
+        The command that makes it again.
+
+    Returns
+    -------
+    ContestData
+        The record.
+    """
     contenders = [_contender(row) for row in document["strategies"]]
     first = next((one.runs[0] for one in contenders if one.runs), {"leaves": 0})
     return ContestData(
@@ -93,12 +106,31 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
 
 
 def write_contest(data: ContestData, path: Path) -> None:
-    """The page as a file, there whole or not at all."""
+    """Write the page of a comparison, whole or not at all.
+
+    Parameters
+    ----------
+    data
+        The record.
+    path
+        The file.
+    """
     write_whole(path, render_contest(data).encode())
 
 
 def render_contest(data: ContestData) -> str:
-    """The whole page."""
+    """The page of a comparison.
+
+    Parameters
+    ----------
+    data
+        The record.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     drawn = _pictures(data) if data.contenders[0].found else {}
     return rendered(
         "compare.html",

@@ -13,7 +13,7 @@ PAGE, DOCUMENT = "index.html", "fleet.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class FleetMember:
     """One subject of a fleet. With an ``error`` (a sentence) the figures are missing."""
 
     name: str
@@ -49,15 +49,15 @@ class Fleet:
     folder: str
     terms: str
     created: str
-    subjects: tuple[Audited, ...]
+    subjects: tuple[FleetMember, ...]
 
     @property
-    def ranked(self) -> list[Audited]:
+    def ranked(self) -> list[FleetMember]:
         """Those with figures, the most severe first."""
         return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity)
 
     @property
-    def failed(self) -> list[Audited]:
+    def failed(self) -> list[FleetMember]:
         """Those without, by name."""
         return sorted((one for one in self.subjects if one.error is not None), key=lambda one: one.name)
 

@@ -18,7 +18,20 @@ from fairbits.report.figures.palette import stylesheet
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template as a whole page."""
+    """A template as a whole page, with style and script inside.
+
+    Parameters
+    ----------
+    template
+        File name of the template.
+    **values
+        What the template shows.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     script = _text("report.js")
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (

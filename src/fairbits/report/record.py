@@ -132,7 +132,7 @@ class Axes:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ReportLayer:
     """One layer as debugging saw it; layer 0 is the protected input."""
 
     layer: int
@@ -197,7 +197,7 @@ class Debugged:
     k_mean: float
     accuracy: float | None
     suspect: int | None
-    layers: tuple[Layer, ...]
+    layers: tuple[ReportLayer, ...]
     neurons: tuple[Neuron, ...]
     shares: tuple[Share, ...]
     together: tuple[Together, ...]
@@ -237,7 +237,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupChange:
     """Differences between groups of people before and after: largest rate minus smallest."""
 
     attributes: tuple[str, ...]
@@ -260,7 +260,7 @@ class Repaired:
     rows_unseen: bool
     repairs: tuple[Mend, ...]
     changes: tuple[Change, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GroupChange, ...]
     files: tuple[str, ...]
     warnings: tuple[str, ...]
     document: Mapping[str, Any]

@@ -1,6 +1,6 @@
 from .coordinator import Carried as Carried
 from .coordinator import carry_out as carry_out
-from .executors.options import Hands as Hands
+from .executors.options import ExecutorOptions as ExecutorOptions
 from .executors.options import open_executor as open_executor
 from .neurons import try_out_by as try_out_by
 from .portable import Portable as Portable

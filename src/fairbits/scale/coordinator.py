@@ -1,4 +1,4 @@
-"""The coordinator: hands out shards, takes what comes back, and has done again what was lost."""
+"""The coordinator: distributes shards, collects outcomes, and has lost shards done again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairbits.scale.tasks import Executor, Fault, Outcome
+from fairbits.scale.tasks import Executor, Fault, TaskOutcome
 
 #: How often a shard is tried again.
 RETRIES = 3
@@ -38,10 +38,37 @@ def carry_out(
     on_tick: Callable[[], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Carried:
-    """Have all shards done. ``pack`` is applied when a shard is handed out; ``shards`` may be drawn from for ever.
+    """Have all shards done.
 
     A shard that fails is tried again, three times at most, and the others go on meanwhile. What is wrong with the
     request itself is raised at once; a full disk ends the run when trying again has not helped.
+
+    Parameters
+    ----------
+    executor
+        Who does them.
+    shards
+        The shards; may be an endless iterator.
+    pack
+        Applied to a shard when it is given to a worker.
+    on_done
+        Called with number and result of a shard that has ended.
+    on_fault
+        Called with number, attempt and fault of a shard that has failed.
+    on_tick
+        Called now and then, to bring progress up to date.
+    stop
+        Asked now and then; true ends the work.
+
+    Returns
+    -------
+    Carried
+        Which shards were lost, and whether the work was stopped.
+
+    Raises
+    ------
+    FairbitsError
+        What is wrong with the request itself.
     """
     return _Carrying(executor, shards, pack, on_done, on_fault, on_tick, stop).do()
 
@@ -109,12 +136,12 @@ class _Carrying:
         number, shard = next(self.source, (None, None))
         return None if number is None else _Try(number, shard)
 
-    def _wait(self) -> list[Outcome]:
+    def _wait(self) -> list[TaskOutcome]:
         """Nothing runs, and what is to be tried again has to wait."""
         time.sleep(TICK)
         return []
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: TaskOutcome) -> None:
         task = self.running.pop(outcome.number)
         if outcome.fault is None:
             self.carried.results[task.number] = outcome.result

@@ -1,4 +1,4 @@
-"""Debugging by many hands: a shard holds some neurons at some values, and says what becomes of the cases."""
+"""Debugging with many workers: a shard holds some neurons at some values and measures the cases again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbits.errors import FairbitsError
 from fairbits.measure import Evaluator
 from fairbits.models import Do
 from fairbits.scale.coordinator import carry_out
-from fairbits.scale.executors.options import Hands, open_executor
+from fairbits.scale.executors.options import ExecutorOptions, open_executor
 from fairbits.scale.portable import Portable
 from fairbits.scale.tasks import Job, Signals
 from fairbits.subject import Subject
@@ -39,16 +39,27 @@ class _Bench:
     shared: _Shared
 
 
-def try_out_by(hands: Hands) -> TryOut | None:
-    """Holds neurons at values with these hands; None where this process does it anyway."""
-    if not hands.many:
+def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
+    """A function that holds neurons at values with an executor.
+
+    Parameters
+    ----------
+    executor_options
+        Which executor does the work, with how many workers and threads.
+
+    Returns
+    -------
+    TryOut | None
+        The function; None where one process without an executor does it.
+    """
+    if not executor_options.many:
         return None
 
     def try_out(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
-        packed = Portable.of(subject) if hands.elsewhere else subject
-        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, hands.each, judged)
+        packed = Portable.of(subject) if executor_options.elsewhere else subject
+        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, executor_options.each, judged)
         blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
-        with open_executor(hands, Job(_prepare, _perform, shared)) as executor:
+        with open_executor(executor_options, Job(_prepare, _perform, shared)) as executor:
             carried = carry_out(executor, enumerate(blocks))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"neurons of block {number} could not be held: {fault.words}; try with fewer workers.")

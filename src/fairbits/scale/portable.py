@@ -28,7 +28,25 @@ class Portable:
 
     @classmethod
     def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
-        """Pack a subject."""
+        """Pack a subject for another process.
+
+        Parameters
+        ----------
+        subject
+            The subject.
+        **grants
+            What files from outside may do, for a worker that has to load it again.
+
+        Returns
+        -------
+        Portable
+            The packed subject.
+
+        Raises
+        ------
+        ModelError
+            If the subject can neither be pickled nor loaded again.
+        """
         content: bytes | None = None
         try:
             content = cloudpickle.dumps(subject)  # takes classes and functions of a notebook along

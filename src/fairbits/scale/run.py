@@ -9,10 +9,21 @@ from typing import Any, Unpack
 
 from fairbits.domain import GrantOptions
 from fairbits.scale.coordinator import RETRIES, carry_out
-from fairbits.scale.executors.options import Hands, open_executor
+from fairbits.scale.executors.options import ExecutorOptions, open_executor
 from fairbits.scale.portable import Portable
 from fairbits.scale.tasks import Job, Signals
-from fairbits.search import Bench, Ending, Events, Order, Settings, Watch, perform, prepare, problem_of, search_subject
+from fairbits.search import (
+    Ending,
+    Events,
+    Order,
+    Settings,
+    Watch,
+    WorkerSetup,
+    perform,
+    prepare,
+    problem_of,
+    search_subject,
+)
 from fairbits.store import Layout, Run, TaskRecord, place_of
 from fairbits.subject import Subject
 
@@ -22,7 +33,7 @@ def search(
     settings: Settings,
     folder: str | Path | None = None,
     *,
-    hands: Hands | None = None,
+    executor_options: ExecutorOptions | None = None,
     shards: int | None = None,
     resume: bool = False,
     force: bool = False,
@@ -38,7 +49,7 @@ def search(
     ----------
     subject, settings, folder, resume, force, watch, stop
         As of :func:`fairbits.search.search_subject`.
-    hands : Hands, optional
+    executor_options : ExecutorOptions, optional
         The workers; this process by default.
     shards : int, optional
         Into how many tasks the search is cut.
@@ -46,10 +57,10 @@ def search(
         What workers may do when they open the subject, such as ``trust_pickle``.
     """
     chosen = None
-    if hands is not None and hands.many:
-        packed = Portable.of(subject, **grants) if hands.elsewhere else subject
-        chosen = Workers(hands, packed)
-    threads = settings.threads if hands is None else hands.each
+    if executor_options is not None and executor_options.many:
+        packed = Portable.of(subject, **grants) if executor_options.elsewhere else subject
+        chosen = Workers(executor_options, packed)
+    threads = settings.threads if executor_options is None else executor_options.each
     return search_subject(
         subject,
         replace(settings, threads=threads),
@@ -67,28 +78,45 @@ def search(
 class Workers:
     """Has tasks done by an executor, and again where a worker was lost."""
 
-    hands: Hands
+    executor_options: ExecutorOptions
     subject: Subject | Portable
 
     @property
     def many(self) -> bool:
         """Whether several workers share a search that only the clock ends: one alone has nobody to share with."""
-        return self.hands.elsewhere
+        return self.executor_options.elsewhere
 
     @property
     def threads(self) -> int | None:
         """Threads of each worker."""
-        return self.hands.each
+        return self.executor_options.each
 
     def manifest(self) -> dict[str, Any]:
         """Who they are."""
-        return self.hands.manifest()
+        return self.executor_options.manifest()
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks."""
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+        """Do all tasks of a search.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks to do.
+        events
+            Callbacks for progress, faults and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
         shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
         job = Job(_prepare, _perform, shared)
-        with open_executor(self.hands, job, stop=events.stop, tell=events.progress) as executor:
+        with open_executor(self.executor_options, job, stop=events.stop, tell=events.progress) as executor:
             events.started(executor.name, executor.slots)
             carried = carry_out(
                 executor,
@@ -114,14 +142,14 @@ class _Shared:
     batch: int | None
 
 
-def _prepare(shared: _Shared) -> Bench:
+def _prepare(shared: _Shared) -> WorkerSetup:
     """Open the subject and get ready to search it."""
     subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
     problem, strategy = problem_of(subject, shared.settings)
     prepare(problem, strategy)
     folder = place_of(shared.folder)
-    return Bench(problem, strategy, Layout(subject.schema), folder, shared.buckets, shared.batch)
+    return WorkerSetup(problem, strategy, Layout(subject.schema), folder, shared.buckets, shared.batch)
 
 
-def _perform(bench: Bench, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
+def _perform(bench: WorkerSetup, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
     return perform(bench, order, stop=signals.stop, progress=signals.tell)

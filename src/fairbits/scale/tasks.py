@@ -21,7 +21,7 @@ class Signals:
     """What a shard hears and says while it is being done."""
 
     stop: Callable[[], bool]  # whether to end early
-    tell: Callable[[Any], None]  # how far it is; nobody listens in another process
+    tell: Callable[[Any], None]  # progress callback; ignored in another process
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """What became of a shard."""
 
     number: int
@@ -70,11 +70,30 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, number: int, shard: Any) -> None:
-        """Have a shard done; there must be a free slot."""
+        """Have a shard done; there must be a free slot.
+
+        Parameters
+        ----------
+        number
+            Number of the shard.
+        shard
+            Pure data that tells a worker what to do.
+        """
 
     @abstractmethod
-    def collect(self, seconds: float) -> list[Outcome]:
-        """What has ended, waiting for the first for at most so long."""
+    def collect(self, seconds: float) -> list[TaskOutcome]:
+        """Outcomes of shards that have ended.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for the first result, at most.
+
+        Returns
+        -------
+        list[TaskOutcome]
+            Outcomes, in no particular order.
+        """
 
     @abstractmethod
     def stop(self) -> None:
@@ -91,7 +110,18 @@ class Executor(ABC):
 
 
 def fault_of(error: BaseException) -> Fault:
-    """What an exception of a shard amounts to."""
+    """The kind of fault that an exception of a shard is.
+
+    Parameters
+    ----------
+    error
+        The exception.
+
+    Returns
+    -------
+    Fault
+        Memory, disk, connection or error, with one sentence.
+    """
     words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(": ")
     if isinstance(error, MemoryError):
         return Fault("memory", "it ran out of memory", error)

@@ -19,7 +19,7 @@ from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
-MOST_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
+MAX_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
 
 Clock = Callable[[], float]
 
@@ -30,7 +30,19 @@ class Sink(Protocol):
     def append(
         self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str, *, keys: Keys | None = None
     ) -> None:
-        """Take some distinct cases, with the hashes of who they are."""
+        """Take some distinct cases.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        figures
+            Figures by name, (n,) each.
+        origin
+            How they were found.
+        keys
+            Hashes of the people, (n,).
+        """
 
 
 @dataclass(slots=True)
@@ -69,7 +81,18 @@ class Replay:
     end: float = 0.0  # seconds at ``last``
 
     def seconds(self, evaluations: int) -> float:
-        """What the clock showed about when so many evaluations had been done."""
+        """Time that the clock showed when so many evaluations had been done, by proportion.
+
+        Parameters
+        ----------
+        evaluations
+            Number of evaluations.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         done = (evaluations - self.first) / max(1, self.last - self.first)
         return self.begin + done * (self.end - self.begin)
 
@@ -147,7 +170,25 @@ class Oracle:
         return False
 
     def open_seeds(self, rows: Indices, *, origin: str = "seed") -> tuple[Indices, Evaluation]:
-        """Start from real people: gives their seed numbers (for ``ask``) and their figures."""
+        """Start from real people.
+
+        Parameters
+        ----------
+        rows
+            Positions of rows in the table.
+        origin
+            How to call them in the cases.
+
+        Returns
+        -------
+        tuple[Indices, Evaluation]
+            Numbers of the seeds (for ``ask``), and their figures.
+
+        Raises
+        ------
+        BudgetSpent
+            When the budget is spent.
+        """
         first = len(self._seeds.rows)
         numbers = np.arange(first, first + len(rows))
         now = self.seconds
@@ -159,9 +200,28 @@ class Oracle:
         return numbers, self.ask(self.problem.rows[rows], seeds=numbers, origin=origin)
 
     def ask(self, people: Codes, *, seeds: Indices | None = None, origin: str) -> Evaluation:
-        """Figures of these people. Ends the search (BudgetSpent) at the last person that the budget allows.
+        """Figures of people; each is counted, and each new case is kept.
 
         A slow model is asked about ``batch`` people at a time, so that a clock can end the search between them.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        seeds
+            Number of the seed that each person comes from, (n,).
+        origin
+            How to call them in the cases.
+
+        Returns
+        -------
+        Evaluation
+            Figures, (n,).
+
+        Raises
+        ------
+        BudgetSpent
+            After the last person that the budget allows.
         """
         step = self._batch or len(people)
         if len(people) <= step:
@@ -200,9 +260,19 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """All twin scores of people who have been asked about already (and so are paid for: not counted again).
+        """Scores of all twins of people who have been asked about already, and so are not counted again.
 
         A twin that cannot exist has the score of the first that can: it never stands out.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            Scores, (n, m).
         """
         table = self.evaluator.scores(people)
         valid = self.evaluator.valid_twins(people)
@@ -212,22 +282,77 @@ class Oracle:
         return np.where(valid, table, stand_in[:, None])
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """Slope of the logit margin along the free attributes, at one twin of each person, (n, free)."""
+        """Slope of the logit margin along the free attributes, at one twin of each person.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        Codes
+            Slopes, (n, free).
+        """
         self.tally.queries += len(people)
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
     def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
-        """What is needed to tell what changes of the free attributes do, at one twin of each person."""
+        """First-order forecast of what changes of the free attributes do, at one twin of each person.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        Foresight
+            Slopes along the free attributes, and gradients at the first layer's sums.
+        """
         self.tally.queries += len(people)
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
     def again(self, people: Codes) -> Evaluation:
-        """Figures of people who have been asked about already: not counted, kept or limited a second time."""
+        """Figures of people who have been asked about already: not counted, kept or limited a second time.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        Evaluation
+            Figures, (n,).
+        """
         return self.evaluator.evaluate(people)
 
     def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """The score of one twin of each person, (n,): a query each, but nobody is asked about in full, or kept."""
+        """Score of one twin of each person: one query each, and no case is kept.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.float32]
+            Scores, (n,).
+
+        Raises
+        ------
+        BudgetSpent
+            When the budget is spent.
+        """
         step = len(people) if self._batch is None else self._batch * self.evaluator.m
         found = []
         for start in range(0, max(len(people), 1), max(step, 1)):
@@ -237,14 +362,44 @@ class Oracle:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
-        """What every layer puts out for one twin of each person."""
+        """Outputs of every layer for one twin of each person.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+
+        Returns
+        -------
+        tuple[npt.NDArray[np.float32], ...]
+            One array per layer, (n, neurons).
+        """
         self._query(len(people))
         return self.evaluator.layers(people, twins)
 
     def layer_gradients(
         self, people: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
     ) -> Codes:
-        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person, (n, free)."""
+        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        twins
+            Position of one twin of each person, (n,).
+        layer
+            Position of the layer, counted from 0.
+        slopes
+            Weights of the layer's outputs, (n, neurons).
+
+        Returns
+        -------
+        Codes
+            Slopes, (n, free).
+        """
         self._query(len(people))
         return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
 
@@ -397,5 +552,5 @@ def _filter_for(budget: Budget) -> Seen:
     """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
     bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
     if budget.seconds is not None:
-        bounds.append(int(min(LARGEST_HINT, MOST_PER_SECOND * (1.0 + budget.seconds))))
+        bounds.append(int(min(LARGEST_HINT, MAX_PER_SECOND * (1.0 + budget.seconds))))
     return Seen(capacity_hint=min(bounds))

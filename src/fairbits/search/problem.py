@@ -71,7 +71,18 @@ class Problem:
         return NearestRow(self.schema, self.rows)
 
     def realism(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
-        """The figures of a case that say how far from real people it is. They need no model."""
+        """Figures of cases that say how far they are from real people; they need no model.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        dict[str, npt.NDArray[Any]]
+            Plausibility (percent), changed attributes and L1 distance, (n,) each.
+        """
         threads = self.evaluator.threads
         near = self.nearest.find(people, threads=threads)
         ordinary = self.plausibility.percentiles(people, threads=threads)
@@ -89,7 +100,18 @@ class Problem:
         return self.min_plausibility is None and not self.evaluator.validity.any
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
-        """Who can exist under the rules, and is plausible enough."""
+        """Which people can exist under the rules, and are plausible enough.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n,).
+        """
         fine = np.ones(len(people), dtype=np.bool_)
         if self.evaluator.validity.any:
             fine = self.evaluator.validity.people(people)
@@ -98,7 +120,18 @@ class Problem:
         return fine
 
     def plausible(self, people: Codes) -> npt.NDArray[np.bool_]:
-        """Who is as ordinary as was asked for."""
+        """Which people are as ordinary as ``min_plausibility`` demands.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n,).
+        """
         found = self.plausibility.percentiles(people, threads=self.evaluator.threads)
         return np.asarray(found >= (self.min_plausibility or 0.0))
 
@@ -119,7 +152,20 @@ class Problem:
         return tuple(starts[found == i] for i in range(count))
 
     def pick_rows(self, rng: np.random.Generator, count: int) -> Indices:
-        """Table rows to start from, one partition after the other."""
+        """Draw table rows to start from, one partition of the table after the other.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+        count
+            How many.
+
+        Returns
+        -------
+        Indices
+            Positions of rows, (count,).
+        """
         turns = np.arange(count) % len(self.partitions)
         picked = np.empty(count, dtype=np.int64)
         for turn, rows in enumerate(self.partitions):
@@ -128,9 +174,21 @@ class Problem:
         return picked
 
     def uniform(self, rng: np.random.Generator, count: int) -> Codes:
-        """Values for the free attributes, each uniform over its domain, (count, free).
+        """Draw values of the free attributes, each uniform over its domain.
 
         Draws that break a rule about these attributes are drawn again, a few times.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+        count
+            How many people.
+
+        Returns
+        -------
+        Codes
+            Codes, (count, free).
         """
         values = self._drawn(rng, count)
         for _ in range(REDRAWS if self._drawn_rules else 0):
@@ -152,9 +210,23 @@ class Problem:
         return values
 
     def step(self, people: Codes, attribute: Indices, amount: Codes) -> Codes:
-        """Copies of the people, each moved by ``amount`` strides in one free attribute.
+        """Copies of people, each moved in one free attribute.
 
-        At a bound the step is turned round: a move that clipping would undo is an evaluation wasted.
+        A step beyond a bound goes the other way instead: clipping it would waste an evaluation.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+        attribute
+            Position of the attribute among the free ones, (n,).
+        amount
+            Strides to move by, (n,).
+
+        Returns
+        -------
+        Codes
+            People, (n, attributes).
         """
         moved = people.copy()
         persons, columns = np.arange(len(people)), self.free[attribute]
@@ -165,9 +237,20 @@ class Problem:
         return self._onto_values(moved, people)
 
     def neighbours(self, people: Codes) -> tuple[Codes, Indices]:
-        """Everybody who differs from one of these people in one free attribute, and from whom (by position).
+        """Everybody who differs from one of these people in one free attribute.
 
-        Real attributes take the values on their stride. Whoever is not allowed is replaced by the person themself.
+        Real attributes take the values on their stride. Whoever is not allowed is replaced by the person they differ
+        from.
+
+        Parameters
+        ----------
+        people
+            People, (n, attributes).
+
+        Returns
+        -------
+        tuple[Codes, Indices]
+            Neighbours, (count, attributes), and the position of the person that each differs from.
         """
         found, origins = [], []
         for position, column in enumerate(self.free):
@@ -187,11 +270,26 @@ class Problem:
         return everybody, origin
 
     def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None) -> Codes:
-        """What is left of a move: every strategy hands its proposals through here before it asks about them.
+        """Proposals made valid: every strategy passes its proposals through here before it asks about them.
 
-        A value that does not exist becomes the next one in the direction of the move. Changes beyond ``within`` of
-        the anchor are undone at random. Whoever then breaks a rule, or is not plausible enough, stays at ``current``
-        (at the anchor, where the strategy does not say where it came from).
+        A value that does not exist becomes the next one in the direction of the move. Changes beyond ``within`` of the
+        anchor are undone at random. Whoever then breaks a rule, or is not plausible enough, stays at ``current``.
+
+        Parameters
+        ----------
+        people
+            Proposals, (n, attributes).
+        anchors
+            The real rows that they started from, (n, attributes).
+        rng
+            Source of random numbers.
+        current
+            Where the people are now; None means at their anchors.
+
+        Returns
+        -------
+        Codes
+            Valid people, (n, attributes).
         """
         before = anchors if current is None else current
         people = self._onto_values(people, before)

@@ -32,7 +32,29 @@ DEFAULT = Climb.name
 
 
 def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> Strategy:
-    """A strategy with its options, able to work on this model."""
+    """Make a strategy by its name.
+
+    Parameters
+    ----------
+    name
+        Name of the strategy.
+    options
+        Its options by name.
+    problem
+        What is searched.
+
+    Returns
+    -------
+    Strategy
+        The strategy.
+
+    Raises
+    ------
+    OptionError
+        If there is no such strategy or option.
+    CapabilityError
+        If the model lacks what the strategy needs.
+    """
     if name not in (*STRATEGIES, Exhaustive.name):
         raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
     kind = STRATEGIES.get(name, Exhaustive)
@@ -116,7 +138,20 @@ def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def lacking(kind: type[Strategy], problem: Problem) -> str | None:
-    """What a strategy needs and this model does not have."""
+    """What a strategy needs and the model does not have.
+
+    Parameters
+    ----------
+    kind
+        Class of the strategy.
+    problem
+        What is searched.
+
+    Returns
+    -------
+    str | None
+        Such as "gradients"; None where nothing is missing.
+    """
     if kind.needs_gradients and not problem.evaluator.has_gradients:
         return "gradients"
     if kind.needs_layers and not problem.evaluator.has_layers:

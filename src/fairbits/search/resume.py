@@ -18,7 +18,7 @@ from typing import Any
 from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
 from fairbits.search.oracle import Replay, Tally
-from fairbits.search.tasks import Plan, Task
+from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import Run, TaskRecord, check_same
 
 #: Settings of a search that a run keeps.
@@ -52,8 +52,28 @@ def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict
     return {name: manifest[name] for name in SETTINGS if manifest.get(name) is not None}
 
 
-def kept_plan(run: Run, plan: Plan, tasks: int | None) -> Plan:
-    """The tasks of a run that goes on: those that it was cut into, under the budget that is asked for now."""
+def kept_plan(run: Run, plan: TaskPlan, tasks: int | None) -> TaskPlan:
+    """The tasks of a resumed run: those that it was cut into, under the budget that is asked for now.
+
+    Parameters
+    ----------
+    run
+        The run.
+    plan
+        The tasks as a new run would have them.
+    tasks
+        Number of tasks that was asked for, if any.
+
+    Returns
+    -------
+    TaskPlan
+        The plan.
+
+    Raises
+    ------
+    OptionError
+        If another number of tasks is asked for, or the budget is of another kind.
+    """
     count, was = run.manifest["shards"], run.manifest["budget"]
     if tasks is not None and tasks != count:
         has = "one task for every worker" if count is None else f"{count} shard{'' if count == 1 else 's'}"
@@ -70,21 +90,59 @@ def kept_plan(run: Run, plan: Plan, tasks: int | None) -> Plan:
 
 
 def kept_budget(manifest: Mapping[str, Any]) -> Budget:
-    """The budget that a run was last given."""
+    """The budget that a run was last given.
+
+    Parameters
+    ----------
+    manifest
+        Settings of the run.
+
+    Returns
+    -------
+    Budget
+        The budget.
+    """
     return Budget(**manifest["budget"])
 
 
 def is_open(task: Task, record: TaskRecord | None, m: int) -> bool:
-    """Whether there is something left to do for a task."""
+    """Whether a task has work left.
+
+    Parameters
+    ----------
+    task
+        The task and its budget.
+    record
+        How far it is; None where it was never begun.
+    m
+        Number of twins.
+
+    Returns
+    -------
+    bool
+        True where it is to be begun or continued.
+    """
     if record is None or record.ended is None:
         return True
     return record.ended != "rounds" and not _spent(task.budget, record, m)
 
 
 def begin_again(task: Task, record: TaskRecord | None) -> tuple[int, Tally, Replay | None, Budget]:
-    """Where a task begins: whole rounds done, what was counted up to then, what it repeats, and its budget.
+    """Where a task begins.
 
     Where less is allowed now than was done, the task still repeats all of what it did: its record speaks of that.
+
+    Parameters
+    ----------
+    task
+        The task and its budget.
+    record
+        How far it is; None where it was never begun.
+
+    Returns
+    -------
+    tuple[int, Tally, Replay | None, Budget]
+        Whole rounds done, what was counted up to then, what is repeated, and the budget.
     """
     if record is None:
         return 0, Tally(), None, task.budget
@@ -99,7 +157,22 @@ def begin_again(task: Task, record: TaskRecord | None) -> tuple[int, Tally, Repl
 
 
 def notes_on(budget: Budget, tally: Tally, seconds: float) -> list[str]:
-    """What has to be said about a budget that was spent before the run went on."""
+    """Notes on a budget that was spent before the run went on.
+
+    Parameters
+    ----------
+    budget
+        The budget that is asked for now.
+    tally
+        What was done before.
+    seconds
+        Time spent before.
+
+    Returns
+    -------
+    list[str]
+        Sentences.
+    """
     done = {"evaluations": tally.evaluations, "cases": tally.cases, "queries": tally.queries, "seconds": seconds}
     found = []
     for name, so_far in done.items():

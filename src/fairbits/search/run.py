@@ -28,7 +28,7 @@ from fairbits.search.registry import DEFAULT, STRATEGIES, check_able, check_own,
 from fairbits.search.resume import begin_again, is_open, kept_plan, notes_on
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.search.summary import Totals, add_tally, summarise
-from fairbits.search.tasks import Plan, Task
+from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import (
     Layout,
     Run,
@@ -138,7 +138,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class WorkerSetup:
     """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
 
     problem: Problem
@@ -186,8 +186,25 @@ class Runner(Protocol):
     def manifest(self) -> dict[str, Any]:
         """What run.json says about it."""
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks; ``orders`` is drawn from whenever a worker is free."""
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+        """Do all tasks of a search.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks; drawn from whenever a worker is free.
+        events
+            Callbacks for progress, faults and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +218,25 @@ class Here:
         """No workers."""
         return {"workers": None, "ray": None}
 
-    def carry_out(self, bench: Bench, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
-        """Do all tasks."""
+    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
+        """Do all tasks of a search, one after the other.
+
+        Parameters
+        ----------
+        bench
+            What was prepared for the tasks.
+        settings
+            Settings of the search.
+        orders
+            Tasks to do.
+        events
+            Callbacks for progress and the end.
+
+        Returns
+        -------
+        Ending
+            How it ended.
+        """
         events.started("in-process", 1)
         for order in orders:
             record, replayed = perform(bench, order, stop=events.stop, progress=events.progress)
@@ -263,7 +297,7 @@ def search_subject(
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)
     problem, strategy = problem_of(subject, settings)
-    plan = Plan.of(
+    plan = TaskPlan.of(
         settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=runner.many
     )
     before = Run.open(place) if resume and place is not None else None
@@ -285,7 +319,27 @@ def search_subject(
 
 
 def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
-    """What is searched, and how: refuses settings that make no sense for this subject."""
+    """The problem and the strategy that settings ask for.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+
+    Returns
+    -------
+    tuple[Problem, Strategy]
+        The problem, and the strategy.
+
+    Raises
+    ------
+    OptionError
+        If settings make no sense for this subject.
+    CapabilityError
+        If the model lacks what the strategy needs.
+    """
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     return problem, _strategy(settings, problem)
@@ -327,7 +381,22 @@ def fitted(
 
 
 def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
-    """What run.json keeps about a search."""
+    """Settings and facts that run.json keeps about a search.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,
@@ -353,7 +422,15 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
 
 
 def prepare(problem: Problem, strategy: Strategy) -> None:
-    """Everything that is done once: compile, index, cluster. The clock starts afterwards."""
+    """Do everything that is done once, before the clock starts: compile, index, cluster.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    strategy
+        How it is searched.
+    """
     someone = problem.rows[:1]
     problem.realism(someone)
     problem.evaluator.evaluate(someone)
@@ -366,10 +443,22 @@ def prepare(problem: Problem, strategy: Strategy) -> None:
 
 
 def batch_for(problem: Problem, seconds: float | None) -> int | None:
-    """People to ask a model about at a time, so that a clock can end the search in time; None: as many as there are.
+    """Number of people to ask a slow model about at a time, so that a clock can end the search in time.
 
-    It is chosen once, before the clock starts, and written down: what a model puts out can depend in its last bit on
-    how many rows it is handed, so a run that is made again must ask in the same portions.
+    It is chosen once, before the clock starts, and written down: a model's output can depend in its last bit on how
+    many rows it gets, so a run that is made again must ask in the same portions.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+    seconds
+        Budget of the search; None where no clock ends it.
+
+    Returns
+    -------
+    int | None
+        The number; None where all may be asked at once.
     """
     if seconds is None:
         return None
@@ -393,13 +482,30 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
 
 
 def perform(
-    bench: Bench,
+    bench: WorkerSetup,
     order: Order,
     *,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> tuple[TaskRecord, float]:
-    """Do one task, or go on with what an earlier attempt at it left; its record, and seconds spent repeating."""
+    """Do one task, or go on with what an earlier attempt at it left.
+
+    Parameters
+    ----------
+    bench
+        What was prepared for the tasks.
+    order
+        The task and its place in the run.
+    stop
+        Asked between batches; true ends the task early.
+    progress
+        Called with the counts so far.
+
+    Returns
+    -------
+    tuple[TaskRecord, float]
+        The record of the task, and the seconds spent on repeating.
+    """
     problem, task = bench.problem, order.task
     record = read_records(bench.folder, task.number).get(task.number)
     done, tally, replay, budget = begin_again(task, record)
@@ -481,7 +587,7 @@ class _Search:
         self,
         problem: Problem,
         strategy: Strategy,
-        plan: Plan,
+        plan: TaskPlan,
         runner: Runner,
         writer: RunWriter,
         settings: Settings,
@@ -555,7 +661,7 @@ class _Search:
         # Workers need not be in the folder that this process is in.
         folder = self.writer.folder.resolve() if is_local(self.writer.folder) else self.writer.folder
         layout = Layout(self.problem.schema)
-        bench = Bench(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
+        bench = WorkerSetup(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
         events = Events(
             self._start, self._done, self._fault, self._progress, self._tick, lambda: self.elapsed, self.stop
         )
@@ -691,5 +797,16 @@ class _Search:
 
 
 def tally_of(record: TaskRecord) -> Tally:
-    """What a task has counted: in all, or up to its last whole round where it has not ended."""
+    """Counts of a task: in all, or up to its last whole round where it has not ended.
+
+    Parameters
+    ----------
+    record
+        How far the task is.
+
+    Returns
+    -------
+    Tally
+        The counts.
+    """
     return Tally(**(record.tally or (record.state or {}).get("tally", {})))

@@ -60,20 +60,67 @@ class Strategy(ABC):
         return dict(options)
 
     def prepare(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to do
-        """What is done once, before the clock starts: compiling kernels, say."""
+        """Do what is done once, before the clock starts, such as compiling kernels.
+
+        Parameters
+        ----------
+        problem
+            What is searched: the valid domain, real people, and moves.
+        """
 
     @abstractmethod
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:
-        """One round of proposals."""
+        """Make one round of proposals.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+
+        Raises
+        ------
+        BudgetSpent
+            Raised by the oracle when the budget is spent; let it pass.
+        """
 
 
 def population(m: int) -> int:
-    """How many people advance together: enough twins to keep the engine busy, not more than memory likes."""
+    """Number of people who advance together: enough twins to keep the engine busy, within memory.
+
+    Parameters
+    ----------
+    m
+        Number of twins.
+
+    Returns
+    -------
+    int
+        The number.
+    """
     return int(np.clip(196_608 // m, 1024, 4096))
 
 
 def people_in(budget: Budget, *, m: int, native: bool) -> int:
-    """About how many people a budget pays for; seconds are taken at a fixed rate, the same on every machine."""
+    """About how many people a budget pays for; seconds count at a fixed rate, the same on every machine.
+
+    Parameters
+    ----------
+    budget
+        The budget.
+    m
+        Number of twins.
+    native
+        Whether the model runs in compiled kernels.
+
+    Returns
+    -------
+    int
+        Number of people, 1 or more.
+    """
     counts = [budget.evaluations, budget.cases, None if budget.queries is None else budget.queries // m]
     if budget.seconds is not None:
         counts.append(int(budget.seconds * (NATIVE_PEOPLE if native else FOREIGN_SCORES / m)))
@@ -81,5 +128,20 @@ def people_in(budget: Budget, *, m: int, native: bool) -> int:
 
 
 def metropolis(gain: npt.NDArray[np.float64], rng: np.random.Generator, *, temperature: float = 1.0) -> Flags:
-    """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature)."""
+    """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature).
+
+    Parameters
+    ----------
+    gain
+        Change of the objective, (n,).
+    rng
+        Source of random numbers.
+    temperature
+        The larger, the more losses are kept.
+
+    Returns
+    -------
+    Flags
+        Truth values, (n,).
+    """
     return rng.random(len(gain)) < np.exp(np.minimum(gain, 0.0) / temperature)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairbits.search.run import Settings
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
-MOST_SCORES = 200_000_000
+MAX_SCORES = 200_000_000
 
 
 #: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
@@ -39,7 +39,24 @@ class Totals:
 
     @classmethod
     def of(cls, problem: Problem, seconds: float, tasks: Iterable[tuple[Tally, dict[str, Any]]], run: Run) -> Totals:
-        """Put tasks together, in their order: what they say does not depend on who was first."""
+        """Totals of all tasks, in their order: the result does not depend on which task ended first.
+
+        Parameters
+        ----------
+        problem
+            What is searched: the valid domain, real people, and moves.
+        seconds
+            Time of the search.
+        tasks
+            Counts and findings of each task.
+        run
+            The run.
+
+        Returns
+        -------
+        Totals
+            The totals.
+        """
         totals = cls(problem, seconds)
         for tally, findings in tasks:
             add_tally(totals.tally, tally)
@@ -51,7 +68,15 @@ class Totals:
 
 
 def add_tally(total: Tally, more: Tally) -> None:
-    """Sums, but for what is a maximum."""
+    """Add counts to a total; some are maxima instead of sums.
+
+    Parameters
+    ----------
+    total
+        Changed in place.
+    more
+        Counts of one task.
+    """
     for one in fields(Tally):
         was, now = getattr(total, one.name), getattr(more, one.name)
         if one.name not in _ASKED:
@@ -59,7 +84,24 @@ def add_tally(total: Tally, more: Tally) -> None:
 
 
 def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
-    """Every headline figure under its fixed name; ``exact`` lists those that are no lower bounds."""
+    """The content of summary.json: every headline figure under its fixed name.
+
+    Parameters
+    ----------
+    run
+        The run.
+    oracle
+        Totals of all tasks.
+    settings
+        Settings of the search.
+    exact_within
+        Number of changes within which everybody was asked about; None where that is not known.
+
+    Returns
+    -------
+    dict[str, Any]
+        Figures by name; ``exact`` lists those that are no lower bounds.
+    """
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
     exact = _near_figures(figures, oracle, exact_within)
@@ -107,7 +149,7 @@ def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | N
         figures.update(dict.fromkeys(exact, 1))
     elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
-    elif len(rows) * oracle.evaluator.m <= MOST_SCORES and oracle.evaluator.native:
+    elif len(rows) * oracle.evaluator.m <= MAX_SCORES and oracle.evaluator.native:
         on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
         for name in ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3"):
             figures[name] = max(figures[name] or 0, on_data)

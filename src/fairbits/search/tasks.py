@@ -57,7 +57,18 @@ class Task:
     offset: int
 
     def rounds(self, done: int = 0) -> Iterator[int]:
-        """The numbers of its rounds after the first ``done`` of them."""
+        """Numbers of the task's rounds.
+
+        Parameters
+        ----------
+        done
+            How many of them are done already.
+
+        Returns
+        -------
+        Iterator[int]
+            Numbers; endless where only the budget ends the task.
+        """
         first = self.first + done * self.stride
         if self.end is not None:
             return iter(range(first, self.end, self.stride))
@@ -65,7 +76,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """All tasks of a search. ``count`` is None where only the clock ends it and workers take one task each."""
 
     strategy: str
@@ -77,7 +88,7 @@ class Plan:
     @classmethod
     def of(
         cls, budget: Budget, strategy: Strategy, *, seed: int, m: int, tasks: int | None = None, shared: bool = False
-    ) -> Plan:
+    ) -> TaskPlan:
         """Cut a search into tasks.
 
         Parameters
@@ -137,7 +148,18 @@ class Plan:
         return (self.task(number) for number in numbers)
 
     def task(self, number: int) -> Task:
-        """One of them."""
+        """One task of the plan.
+
+        Parameters
+        ----------
+        number
+            Number of the task, counted from 0.
+
+        Returns
+        -------
+        Task
+            Its rounds and its share of the budget.
+        """
         limits, offset = self._share(number)
         if self.budget.ends is not None:
             end = self.budget.ends[number]

@@ -67,7 +67,17 @@ def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers
 
 
 def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
-    """Write down which evaluations are doubles, and of which parts."""
+    """Write down which evaluations found a person who is stored already.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    parts
+        The parts that were compared.
+    found
+        Numbers of the evaluations.
+    """
     table = pa.table({"evaluation": pa.array(found, pa.int64())}).replace_schema_metadata({_PARTS: _digest(parts)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="lz4", column_encoding={"evaluation": "DELTA_BINARY_PACKED"},
@@ -76,7 +86,20 @@ def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
 
 
 def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
-    """What was written down about exactly these parts; None where nothing was."""
+    """The duplicates that were written down about exactly these parts.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    parts
+        The parts that there are now.
+
+    Returns
+    -------
+    pa.Table | None
+        A table of evaluation numbers; None where there is no such file.
+    """
     path = folder / FOLDER / NAME
     if not path.is_file():
         return None

@@ -19,7 +19,15 @@ TEMPORARY = ".tmp"
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that a reader, or a crash at any moment, sees the old one or the new one."""
+    """Write a file so that a reader, or a crash at any moment, sees the old one or the new one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        Bytes of the file.
+    """
     if not is_local(path):
         path.write_bytes(bytes(content))  # stores of objects show an object once it is whole
         return
@@ -37,7 +45,13 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A new name is safe only once its folder is."""
+    """Make sure that new names in a folder survive a power cut.
+
+    Parameters
+    ----------
+    folder
+        A folder of this machine.
+    """
     if os.name == "nt":  # Windows cannot open a folder, and needs no such thing
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -48,13 +62,37 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a document whole."""
+    """Write a JSON document so that it is there whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file.
+    document
+        Content; arrays become lists, numbers that are not finite become null.
+    """
     text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(path, (text + "\n").encode("utf-8", errors="replace"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a document, naming the file when it is none."""
+    """Read a JSON document.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its content.
+
+    Raises
+    ------
+    OptionError
+        If the file cannot be read, or holds no JSON object.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -67,7 +105,18 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same in types that JSON knows; what is not finite becomes null."""
+    """A value in types that JSON knows; numbers that are not finite become null.
+
+    Parameters
+    ----------
+    value
+        Mappings, sequences, arrays, NumPy numbers, paths.
+
+    Returns
+    -------
+    Any
+        Dictionaries, lists, texts, numbers, None.
+    """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -30,7 +30,7 @@ _FILTERS_FAULT = re.compile(
 )
 _NODES = ("SELECT_NODE", "SET_OPERATION_NODE")
 #: Characters of a filter.
-MOST_LETTERS = 20_000
+MAX_LETTERS = 20_000
 #: Seconds until a filter must have answered; ``time_limit`` changes it.
 SECONDS = 15.0
 #: Seconds between two interrupts of one that is late.
@@ -68,11 +68,29 @@ _TYPES = _words(
 
 
 def condition(connection: duckdb.DuckDBPyConnection, where: str) -> str:
-    """The filter as the end of a statement, once it is known to be harmless."""
+    """The filter as the end of an SQL statement, once it is known to be harmless.
+
+    Parameters
+    ----------
+    connection
+        The database, to parse with.
+    where
+        The filter as somebody typed it.
+
+    Returns
+    -------
+    str
+        A clause that begins with WHERE.
+
+    Raises
+    ------
+    OptionError
+        If the filter is empty, too long, more than one condition, or reads anything but the cases.
+    """
     if not where.strip():
         raise OptionError('the filter is empty; write e.g. "k >= 8", or leave --where out.')
-    if len(where) > MOST_LETTERS:
-        raise OptionError(f"the filter {_short(where)} has {len(where):,} characters; {MOST_LETTERS:,} are the most.")
+    if len(where) > MAX_LETTERS:
+        raise OptionError(f"the filter {_short(where)} has {len(where):,} characters; {MAX_LETTERS:,} are the most.")
     # A line of its own, so that a comment in the filter does not swallow the bracket.
     clause = f"WHERE (\n{where}\n)"
     found = _parse(connection, f"SELECT * FROM {VIEW} {clause}", where)
@@ -105,7 +123,25 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]:
-    """Interrupt a question that takes too long, and say so."""
+    """Interrupt a query that takes too long.
+
+    Parameters
+    ----------
+    connection
+        The database that runs it.
+    where
+        The filter, for the message.
+
+    Yields
+    ------
+    Iterator[None]
+        Nothing: the query runs inside the block.
+
+    Raises
+    ------
+    OptionError
+        If the time is up.
+    """
     seconds = _seconds.get() or SECONDS
     late, done = threading.Event(), threading.Event()
 
@@ -130,12 +166,40 @@ def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]
 
 
 def may_be_damage(error: Exception) -> bool:
-    """Whether an error may come from a broken part and not from the filter."""
+    """Whether an error may come from a damaged part and not from the filter.
+
+    Parameters
+    ----------
+    error
+        What DuckDB raised.
+
+    Returns
+    -------
+    bool
+        False for the errors that only a filter can cause.
+    """
     return _FILTERS_FAULT.match(str(error)) is None
 
 
 def explain(error: Exception, where: str, columns: Sequence[str], labels: Sequence[str]) -> OptionError:
-    """What DuckDB says about a filter, in one sentence."""
+    """One sentence about what is wrong with a filter.
+
+    Parameters
+    ----------
+    error
+        What DuckDB raised.
+    where
+        The filter.
+    columns
+        Columns that a filter may name.
+    labels
+        Labels of categories, to recognise one that lacks its quotes.
+
+    Returns
+    -------
+    OptionError
+        The error to raise.
+    """
     message = str(error)
     unknown = _UNKNOWN_COLUMN.search(message)
     if unknown:
@@ -144,7 +208,7 @@ def explain(error: Exception, where: str, columns: Sequence[str], labels: Sequen
             return OptionError(
                 f"the filter {_short(where)} uses {name!r} as a column; put text in single quotes: '{name}'."
             )
-        return OptionError(f"the run has no column {name!r}; {choose_from(name, columns, most=60)}")
+        return OptionError(f"the run has no column {name!r}; {choose_from(name, columns, max_shown=60)}")
     missing = _UNKNOWN_FUNCTION.search(message)
     if missing:
         return OptionError(f"the filter {_short(where)} uses the function {missing[1]!r}, which does not exist.")

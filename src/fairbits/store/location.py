@@ -21,27 +21,68 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 #: Devices of Windows, whatever follows after a point.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 #: Bytes of a name; file systems end at 255, and more words are to come.
-_MOST_BYTES = 120
+_MAX_BYTES = 120
 
 
 def folder_name(text: str) -> str:
-    """One safe folder name for a name that anybody may have chosen.
+    """A safe folder name for any text.
 
+    Parameters
+    ----------
+    text
+        A name that somebody chose.
+
+    Returns
+    -------
+    str
+        Letters, digits and dashes; never empty and no name of a device.
+
+    Examples
+    --------
     >>> folder_name("loans/2026: first try"), folder_name(".."), folder_name("con")
     ('loans-2026-first-try', 'subject', 'subject-con')
     """
-    short = _UNSAFE.sub("-", text).strip("-.").encode()[:_MOST_BYTES].decode(errors="ignore").rstrip("-.")
+    short = _UNSAFE.sub("-", text).strip("-.").encode()[:_MAX_BYTES].decode(errors="ignore").rstrip("-.")
     return f"subject-{short}" if _DEVICE.match(short) else short or "subject"
 
 
 def new_folder(*words: str) -> Path:
-    """A folder below ``runs`` named after what is done, and when."""
+    """A folder below ``runs`` named after what is done, and when.
+
+    Parameters
+    ----------
+    *words
+        What is done, such as "search", "census".
+
+    Returns
+    -------
+    Path
+        Such as runs/census-20260101-120000.
+    """
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
     return Path("runs") / "-".join([*map(folder_name, words), now])
 
 
 def place_of(text: str | Path) -> Path:
-    """The place that somebody wrote."""
+    """The place that a text names: a path of this machine, or a path-like object for an address.
+
+    Parameters
+    ----------
+    text
+        Path or address such as "s3://bucket/run".
+
+    Returns
+    -------
+    Path
+        The path.
+
+    Raises
+    ------
+    MissingDependencyError
+        If an address is given and universal-pathlib is not installed.
+    OptionError
+        If the package for this kind of address is not installed.
+    """
     if not isinstance(text, str):
         return text
     if MARK not in text:
@@ -65,13 +106,40 @@ def place_of(text: str | Path) -> Path:
 
 
 def is_local(place: Path) -> bool:
-    """Whether it is a folder or file of this machine."""
+    """Whether a place is on this machine.
+
+    Parameters
+    ----------
+    place
+        Path or path-like address.
+
+    Returns
+    -------
+    bool
+        True for a plain path.
+    """
     return isinstance(place, Path)
 
 
 @contextmanager
 def reaching(place: Path) -> Iterator[None]:
-    """Say in one sentence why a store elsewhere cannot be used: each kind has errors of its own."""
+    """Turn errors of a remote store into one sentence: each kind of store has errors of its own.
+
+    Parameters
+    ----------
+    place
+        Path or path-like address.
+
+    Yields
+    ------
+    Iterator[None]
+        Nothing: the store is used inside the block.
+
+    Raises
+    ------
+    OptionError
+        If the store cannot be used.
+    """
     try:
         yield
     except FairbitsError:

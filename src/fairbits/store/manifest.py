@@ -28,7 +28,25 @@ JUDGED = ("identity", "noise")
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The first run.json of a run."""
+    """The first run.json of a run.
+
+    Parameters
+    ----------
+    manifest
+        Settings of the search, by name.
+    schema
+        Attributes of the run's subject.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of run.json.
+
+    Raises
+    ------
+    ValueError
+        If a setting has the name of one of the record's own keys.
+    """
     taken = sorted(set(manifest) & set(OWN))
     if taken:
         raise ValueError(f"the manifest must not use the names {', '.join(taken)}")
@@ -49,7 +67,23 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """run.json of an existing run."""
+    """run.json of an existing run.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of run.json.
+
+    Raises
+    ------
+    OptionError
+        If it is missing, damaged, or of another format.
+    """
     if not (folder / RUN).is_file():
         what = "has no run.json, so it is not a run" if folder.is_dir() else "does not exist"
         raise OptionError(f"{str(folder)!r} {what}; give the folder that `fairbits search --out` wrote.")
@@ -66,17 +100,52 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of run.json that the search wrote."""
+    """The part of run.json that the search wrote.
+
+    Parameters
+    ----------
+    record
+        Content of run.json.
+
+    Returns
+    -------
+    dict[str, Any]
+        Settings of the search, by name.
+    """
     return {name: value for name, value in record.items() if name not in OWN}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
-    """The schema that the run was made with."""
+    """The schema that the run was made with.
+
+    Parameters
+    ----------
+    record
+        Content of run.json.
+
+    Returns
+    -------
+    Schema
+        The schema.
+    """
     return schema_of_document(record["schema"])
 
 
 def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse to go on with other settings, naming each that differs."""
+    """Refuse to go on with other settings.
+
+    Parameters
+    ----------
+    stored
+        Settings on record.
+    asked
+        Settings at hand.
+
+    Raises
+    ------
+    OptionError
+        If some differ; the message names each.
+    """
     differences = list(_differences(stored, plain(asked)))
     if differences:
         raise OptionError(

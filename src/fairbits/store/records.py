@@ -109,7 +109,26 @@ class Layout:
     def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any, bucket: Any = 0) -> pa.RecordBatch:
         """Rows to be stored; everything is copied, so the caller may use its arrays again.
 
-        ``codes`` are full rows. A figure, or a bucket, that is one number counts for all rows.
+        Parameters
+        ----------
+        codes
+            People, (n, attributes); protected attributes count for nothing.
+        figures
+            Figures by name, one number per row or one for all.
+        origin
+            How each case was found.
+        bucket
+            Part of the hash space that each person belongs to.
+
+        Returns
+        -------
+        pa.RecordBatch
+            Rows in the columns of a part.
+
+        Raises
+        ------
+        ValueError
+            If columns or figures are missing or unknown.
         """
         rows, width = codes.shape
         if width != len(self.schema):
@@ -129,7 +148,18 @@ class Layout:
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
-        """Full rows from a batch that holds (at least) the stored attributes; protected ones get their lowest value."""
+        """Codes from stored rows; protected attributes get their lowest value.
+
+        Parameters
+        ----------
+        batch
+            Rows that hold at least the stored attributes.
+
+        Returns
+        -------
+        Codes
+            People, (n, attributes).
+        """
         rows = np.empty((batch.num_rows, len(self.schema)), dtype=np.float64)
         for i in self.schema.protected_columns:
             rows[:, i] = self.schema.attributes[i].low

@@ -17,7 +17,18 @@ ROWS = "rows.parquet"
 
 
 def row_names(schema: Schema) -> dict[str, str]:
-    """By protected attribute, the name that a filter knows it by: its own, unless a figure or an attribute has it."""
+    """Names under which a filter knows the protected attributes of a case's row.
+
+    Parameters
+    ----------
+    schema
+        Attributes of the run's subject.
+
+    Returns
+    -------
+    dict[str, str]
+        From attribute to name: its own, unless a figure or another attribute has it.
+    """
     taken = {name.casefold() for name in (*FIGURES, *WORDS)}
     taken |= {schema.attributes[i].name.casefold() for i in schema.free_columns}
     names = {}
@@ -31,7 +42,17 @@ def row_names(schema: Schema) -> dict[str, str]:
 
 
 def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
-    """Keep the protected values of all rows, by their position in the table, as people read them."""
+    """Keep the protected values of the table's rows, as labels, by their position in the table.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    schema
+        Attributes of the run's subject.
+    people
+        The table's people, (n, attributes).
+    """
     columns: dict[str, pa.Array] = {"seed_row": pa.array(np.arange(len(people), dtype=np.int32))}
     for name, shown in row_names(schema).items():
         attribute, codes = schema[name], people[:, schema.column(name)]
@@ -47,7 +68,18 @@ def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
 
 
 def read_rows(folder: Path) -> pa.Table | None:
-    """What ``write_rows`` kept; None in a run without it."""
+    """The protected values that ``write_rows`` kept.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+
+    Returns
+    -------
+    pa.Table | None
+        The table; None in a run without it.
+    """
     file = folder / ROWS
     if not file.is_file():
         return None

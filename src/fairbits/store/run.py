@@ -51,7 +51,23 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """The run in a folder."""
+        """Open the run in a folder.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+
+        Returns
+        -------
+        Self
+            The run.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or it is damaged.
+        """
         place = place_of(folder)
         with reaching(place):
             return cls(place, manifests.read_record(place))
@@ -122,15 +138,54 @@ class Run:
     def cases(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.Table:
         """Cases, most classes first, then the widest span, then the earliest.
 
-        ``where`` is a condition in SQL: categories are their labels, integers and reals numbers, and an integer with
-        labels has them as ``<name>_label``. Protected attributes are those of the table's row that a case came from
-        (``"race = 'black'"``). With ``labels`` the answer has labels instead of codes, and two columns
-        more: ``worst`` and ``best``, the protected values with the lowest and the highest score.
+        In ``where``, categories are their labels, integers and reals numbers, and an integer with labels has them as
+        ``<name>_label``. Protected attributes are those of the table's row that a case came from (``"race =
+        'black'"``).
+
+        Parameters
+        ----------
+        where
+            A condition in SQL, such as "k >= 8 and age < 30"; None takes all cases.
+        top
+            How many cases; None gives all.
+        labels
+            Give labels instead of codes, and two more columns with the protected values of the lowest and highest
+            score.
+
+        Returns
+        -------
+        pa.Table
+            One row per case.
+
+        Raises
+        ------
+        OptionError
+            If the condition is no condition on the cases.
         """
         return pa.Table.from_batches(*_all(self.batches(where=where, top=top, labels=labels)))
 
     def batches(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.RecordBatchReader:
-        """The same, batch after batch, for more cases than fit in memory."""
+        """The cases of :meth:`cases`, batch after batch, for more than fit in memory.
+
+        Parameters
+        ----------
+        where
+            A condition in SQL; None takes all cases.
+        top
+            How many cases; None gives all.
+        labels
+            Give labels instead of codes.
+
+        Returns
+        -------
+        pa.RecordBatchReader
+            A reader of record batches.
+
+        Raises
+        ------
+        OptionError
+            If the condition is no condition on the cases.
+        """
         check_top(top)
         reader = self._safely(lambda: self._questions.ranked(where=where, top=top), where=where)
         if not labels:
@@ -146,7 +201,25 @@ class Run:
         return pa.RecordBatchReader.from_batches(schema, decoded())
 
     def worst(self, top: int = 10, *, where: str | None = None) -> list[Case]:
-        """The worst cases as records, with names and labels."""
+        """The worst cases as records, with names and labels.
+
+        Parameters
+        ----------
+        top
+            How many cases.
+        where
+            A condition in SQL; None takes all cases.
+
+        Returns
+        -------
+        list[Case]
+            Cases as by :meth:`cases`, each with its attributes in words and its two extreme twins.
+
+        Raises
+        ------
+        OptionError
+            If the condition is no condition on the cases.
+        """
         table = self.cases(where=where, top=top, labels=False)
         figures = [name for name in FIGURES if name not in ("low_twin", "high_twin")]
         labels = self.twins.labels
@@ -161,14 +234,36 @@ class Run:
         return found
 
     def codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
-        """Codes of all cases as they were found: full rows, with protected attributes at their lowest value."""
+        """Codes of all cases in the order in which they were found.
+
+        Parameters
+        ----------
+        rows
+            Rows in a batch.
+
+        Returns
+        -------
+        Iterator[Codes]
+            People, (rows, attributes), protected attributes at their lowest value.
+        """
         if self.buckets > 1:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
             return (self.layout.codes_of(batch) for batch in reader)
         return parts.codes_in(self._parts, self.layout, rows=rows)
 
     def query(self, sql: str) -> pa.Table:
-        """The answer to a question in SQL about the view ``cases``. Not for text that a stranger wrote."""
+        """The answer to an SQL query over the view ``cases``; not for text that a stranger wrote.
+
+        Parameters
+        ----------
+        sql
+            A SELECT statement.
+
+        Returns
+        -------
+        pa.Table
+            The answer.
+        """
         return self._safely(lambda: self._questions.ask(sql))
 
     def figures(self) -> dict[str, Any]:

@@ -12,9 +12,26 @@ from fairbits.subject import Subject, check_identity
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
-    """The subject of a run, with the attributes protected that the run protected.
+    """The subject of a run, loaded and checked again, with the attributes protected that the run protected.
 
-    ``given`` is needed only for a run whose subject came from neither a name nor a file.
+    Parameters
+    ----------
+    run
+        The run.
+    given
+        The subject; needed only for a run whose subject came from neither a name nor a file.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Subject
+        The subject.
+
+    Raises
+    ------
+    OptionError
+        If the run does not say where its subject is, or the subject at hand is another one.
     """
     source = run.manifest.get("source")
     if given is None and source is None:

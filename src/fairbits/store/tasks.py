@@ -59,12 +59,34 @@ class TaskRecord:
         return f"{self.number:06d}-{self.token}.json"
 
     def write(self, folder: Path) -> None:
-        """Put it on disk, whole or not at all."""
+        """Write the record, whole or not at all.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+        """
         write_json(folder / FOLDER / self.name, asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The record in a file."""
+        """Read the record in a file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Self
+            The record.
+
+        Raises
+        ------
+        OptionError
+            If the file is no such record.
+        """
         document = read_json(path)
         known = {one.name for one in fields(cls)}
         if set(document) != known:
@@ -73,7 +95,20 @@ class TaskRecord:
 
 
 def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:
-    """Of every task (or of one) the record that came furthest, by number."""
+    """The furthest record of every task, or of one.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    number
+        The task; None means all.
+
+    Returns
+    -------
+    dict[int, TaskRecord]
+        Records by number of the task.
+    """
     best: dict[int, TaskRecord] = {}
     for record in all_records(folder, number):
         known = best.get(record.number)
@@ -83,7 +118,20 @@ def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecor
 
 
 def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
-    """Every record there is, of all attempts."""
+    """Every record there is, of all attempts.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    number
+        The task; None means all.
+
+    Returns
+    -------
+    list[TaskRecord]
+        Records in no particular order.
+    """
     place = folder / FOLDER
     if not place.is_dir():
         return []
@@ -93,7 +141,15 @@ def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
 
 
 def redo(folder: Path, numbers: Mapping[int, TaskRecord]) -> None:
-    """Have tasks whose parts are damaged done again: what they reached stays known, so that no time is lost."""
+    """Have tasks whose parts are damaged done again: how far they got stays on record, so that no time is lost.
+
+    Parameters
+    ----------
+    folder
+        Folder or address of the run.
+    numbers
+        Records of the damaged tasks, by number.
+    """
     for number, record in numbers.items():
         for other in all_records(folder, number):
             (folder / FOLDER / other.name).unlink(missing_ok=True)

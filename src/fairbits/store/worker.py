@@ -22,7 +22,13 @@ class Worker:
         self._thread.start()
 
     def put(self, job: Job) -> None:
-        """Hand over a job; waits while too many are ahead of it."""
+        """Add a job to the queue; waits while the queue is full.
+
+        Parameters
+        ----------
+        job
+            A function without arguments.
+        """
         self._jobs.put(job)
 
     def wait(self) -> None:

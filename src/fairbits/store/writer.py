@@ -83,9 +83,30 @@ class RunWriter:
         force: bool = False,
         people: Codes | None = None,
     ) -> Self:
-        """Start a run in a new or empty place; with ``force`` an earlier run there is replaced.
+        """Start a run in a new or empty place.
 
-        ``people`` are the rows of the table: their protected values are kept, so that cases can be asked by them.
+        Parameters
+        ----------
+        folder
+            Folder or address.
+        manifest
+            Settings of the search, by name.
+        schema
+            Attributes of the run's subject.
+        force
+            Replace an earlier run in this place.
+        people
+            The table's people, (n, attributes): their protected values are kept, so that filters can name them.
+
+        Returns
+        -------
+        Self
+            The writer, which holds the lock.
+
+        Raises
+        ------
+        OptionError
+            If the place is not empty or cannot be written to.
         """
         place = place_of(folder)
         record = manifests.new_record(manifest, schema)
@@ -105,6 +126,23 @@ class RunWriter:
         """Go on with a run that was made with the same settings (only what ``manifests.MAY_DIFFER`` names may differ).
 
         Tasks whose parts are missing or damaged are begun again.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+        manifest
+            Settings at hand, by name.
+
+        Returns
+        -------
+        Self
+            The writer, which holds the lock.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or settings differ.
         """
         place = place_of(folder)
         with _opening(place):
@@ -145,23 +183,56 @@ class RunWriter:
         return dict(self._record["scale"])
 
     def note(self, fault: Mapping[str, Any] | None = None, **facts: Any) -> None:
-        """Put something on record: a fault, or facts about how the run is carried out."""
+        """Put a fault, or facts about how the run is executed, on record.
+
+        Parameters
+        ----------
+        fault
+            What went wrong, by name.
+        **facts
+            Facts by name.
+        """
         self._record["scale"] |= facts
         if fault is not None:
             self._record["scale"]["faults"].append({**fault, "when": manifests.timestamp()})
 
     def amend(self, **settings: Any) -> None:
-        """Settle what the manifest of a new run had left open."""
+        """Settle what the manifest of a new run had left open.
+
+        Parameters
+        ----------
+        **settings
+            Settings by name.
+        """
         self._record |= settings
 
     def write(self, status: str) -> None:
-        """Bring run.json up to date."""
+        """Bring run.json up to date.
+
+        Parameters
+        ----------
+        status
+            Such as "running".
+        """
         written = sum(len(record.parts) for record in self.records.values())
         self._record |= {"status": status, "updated": manifests.timestamp(), "parts": written}
         write_json(self.folder / places.RUN, self._record)
 
     def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Write the summary and, last, the status."""
+        """Write the summary and, last, the status.
+
+        Parameters
+        ----------
+        status
+            How the run ended.
+        summary
+            Content of summary.json; None writes none.
+
+        Raises
+        ------
+        ValueError
+            If there is no such status.
+        """
         if status not in manifests.STATUSES:
             raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
         try:
@@ -261,7 +332,18 @@ class TaskWriter:
         return self.record.rows + self._rows
 
     def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
-        """Codes of the cases that the attempt before left, as full rows (protected attributes at their lowest)."""
+        """Codes of the cases that the attempt before left.
+
+        Parameters
+        ----------
+        rows
+            Rows in a batch.
+
+        Returns
+        -------
+        Iterator[Codes]
+            People, (rows, attributes), protected attributes at their lowest value.
+        """
         names = () if self.before is None else self.before.parts
         found = [parts.Part(self.folder / parts.FOLDER / name, 0) for name in names]
         return parts.codes_in(found, self.layout, rows=rows)
@@ -274,10 +356,18 @@ class TaskWriter:
         *,
         keys: npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        """Keep some cases. They are on disk after the next flush, which comes by itself within a few seconds.
+        """Keep some cases; they are on disk after the next flush, which comes by itself within a few seconds.
 
-        ``keys`` are hashes of the people, which say in which bucket each belongs; they are needed where there are
-        several buckets.
+        Parameters
+        ----------
+        codes
+            People, (n, attributes); protected attributes count for nothing.
+        figures
+            Figures by name, one number per row or one for all.
+        origin
+            How each case was found.
+        keys
+            Hashes of the people, (n,), which decide the bucket; needed where there are several buckets.
         """
         self._raise_failure()
         if len(codes):
@@ -306,7 +396,13 @@ class TaskWriter:
             self._reached = evaluations, max(seconds, self._reached[1])
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Note what is known at the end of a round. It reaches the disk with the next flush, after its cases."""
+        """Note the state of the search at the end of a round; it reaches the disk with the next flush, after its cases.
+
+        Parameters
+        ----------
+        state
+            What the strategy needs to go on.
+        """
         self._raise_failure()
         self._state = dict(state)
         self.tick()
@@ -325,7 +421,26 @@ class TaskWriter:
     def commit(
         self, ended: str, *, evaluations: int, seconds: float, tally: Mapping[str, Any], findings: Mapping[str, Any]
     ) -> TaskRecord:
-        """Say that the task has ended, and what it has done in all; gives the record as it was written."""
+        """Write down that the task has ended.
+
+        Parameters
+        ----------
+        ended
+            Why it ended.
+        evaluations
+            People evaluated in all.
+        seconds
+            Time spent in all.
+        tally
+            Counts for the summary.
+        findings
+            Other facts for the summary.
+
+        Returns
+        -------
+        TaskRecord
+            The record as it was written.
+        """
         self.flush()
         self.record = replace(
             self.record,

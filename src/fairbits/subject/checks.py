@@ -14,7 +14,7 @@ from fairbits.models import HasClassScores, Model, Network, speaks_of
 from fairbits.subject.quality import Quality, agreement
 
 #: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.
-MOST_ROWS, MOST_FOREIGN_ROWS = 50_000, 10_000
+MAX_ROWS, MAX_FOREIGN_ROWS = 50_000, 10_000
 #: Rows that go through the model at a time.
 _CHUNK = 16_384
 #: A foreign model's probability may leave [0, 1] by so much and still be rounding.
@@ -45,7 +45,7 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
     ModelError
         If a score is not finite, or a classifier's is no probability.
     """
-    most = MOST_ROWS if isinstance(model, Network) else MOST_FOREIGN_ROWS
+    most = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
     chosen = np.arange(len(table))
     if len(table) > most:
         chosen = np.sort(np.random.default_rng(0).choice(len(table), most, replace=False))

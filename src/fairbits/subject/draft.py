@@ -110,10 +110,40 @@ def draft_schema(
     favourable: str | None,
     groups: Iterable[Group],
     ignored: Iterable[str],
-    most_twins: int,
+    max_twins: int,
     everything: bool = False,
 ) -> Schema:
-    """The schema of a table, with ranges for protected numbers of many values."""
+    """The schema of a table, with ranges for protected numbers of many values.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    target
+        Column that the model predicts.
+    protected
+        Names of protected attributes.
+    favourable
+        Class whose probability is the score; None takes the last one.
+    groups
+        0/1 columns that are one category each.
+    ignored
+        Columns to leave out.
+    max_twins
+        Allowed number of combinations of protected values.
+    everything
+        Keep dates, identifiers and other columns that say nothing about a person.
+
+    Returns
+    -------
+    Schema
+        The schema; its notes say which columns were left out.
+
+    Raises
+    ------
+    SchemaError
+        If a column is not there, or the protected attributes have too many combinations.
+    """
     schema = infer_schema(
         data,
         target=target,
@@ -128,11 +158,26 @@ def draft_schema(
         for a in schema.attributes
         if a.protected and not a.labels
     }
-    return coarsened(schema, wide, most=most_twins)
+    return coarsened(schema, wide, max_twins=max_twins)
 
 
 def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
-    """The schema with the columns that were left out, for a model that takes them; None where there are none."""
+    """The schema with the columns that were left out, for a model that takes them; None where there are none.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    schema
+        A schema from which columns were left out.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    Schema | None
+        The schema with all columns, or None.
+    """
     if not schema.notes:
         return None
     try:
@@ -142,7 +187,20 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
 
 
 def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
-    """The schema without what the model never sees, protected attributes excepted; None where it sees everything."""
+    """The schema without what the model never sees, protected attributes excepted; None where it sees everything.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    encoding
+        How attributes become inputs of the model.
+
+    Returns
+    -------
+    Schema | None
+        The smaller schema, or None.
+    """
     unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
     kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
     named = {name for rule in schema.rules for name in (schema.names[i] for i in rule.columns)}
@@ -200,7 +258,7 @@ def subject_of_table(
         "favourable": favourable,
         "groups": one_hot_groups(data, leave_out=(target, *ignored)),
         "ignored": tuple(ignored),
-        "most_twins": max_twins,
+        "max_twins": max_twins,
     }
     schema = draft_schema(data, **asked)
 
@@ -376,7 +434,20 @@ def _quality(subject: Subject) -> Quality:
 
 
 def draft_text(draft: Draft, out: Path) -> str:
-    """The commented file, as it will stand at ``out``."""
+    """The commented text of a subject file.
+
+    Parameters
+    ----------
+    draft
+        What was found out about table and model.
+    out
+        Where the file will stand; paths in it are relative to its folder.
+
+    Returns
+    -------
+    str
+        TOML.
+    """
     folder = out.parent
     document = tomlkit.document()
     document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))
@@ -390,7 +461,7 @@ def draft_text(draft: Draft, out: Path) -> str:
     described = document_of_schema(draft.schema)
     document.add("table", _table(described["table"], draft, folder))
     limits = tomlkit.table()
-    limits.add("twins", draft.schema.most_twins)
+    limits.add("twins", draft.schema.max_twins)
     limits["twins"].comment("combinations of protected values; raise it if you have the time")
     document.add("limits", limits)
     text = tomlkit.dumps(document)

@@ -114,9 +114,21 @@ def identity_of(
 
 
 def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str]]:
-    """What differs between an identity on record and one at hand: sentences' ends, by what they are about.
+    """What differs between an identity on record and the one at hand.
 
     The probe is looked at only where all ingredients agree: with other weights or rows its scores differ anyway.
+
+    Parameters
+    ----------
+    stored
+        An identity as a run's file has it.
+    here
+        Identity of the subject at hand.
+
+    Returns
+    -------
+    dict[str, list[str]]
+        Ends of sentences, by what they are about: model, table, schema ….
     """
     there: Mapping[str, str] = stored["ingredients"]
     found: dict[str, list[str]] = {}

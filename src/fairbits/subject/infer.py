@@ -27,11 +27,11 @@ from fairbits.domain import (
 from fairbits.errors import SchemaError, TableError, choose_from
 
 #: A target with at most this many different whole numbers is a class; with more it is a regression.
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 #: A dictionary of numbers (a pandas category of them) with at most this many is a category.
-MOST_NUMBERS = 1000
+MAX_NUMBERS = 1000
 #: In a shorter table, values that all differ say nothing yet.
-FEWEST_ROWS = 20
+MIN_ROWS = 20
 #: Text of which so many of the rows have a value of their own names people, and is nothing that they share.
 DISTINCT = 0.9
 
@@ -130,7 +130,20 @@ def _text(value: object) -> str | None:
 
 
 def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column
-    """Why a column says nothing about what a person is like; "" where it may."""
+    """The reason why a column says nothing about what a person is like.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    column
+        The column, as Arrow has it.
+
+    Returns
+    -------
+    str
+        Such as "dates" or "empty"; "" where the column may be an attribute.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -147,12 +160,12 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
     if pa.types.is_string(values.type):
         if _are_dates(present):
             return "dates"
-        own = len(present) >= FEWEST_ROWS and different > DISTINCT * len(present)
+        own = len(present) >= MIN_ROWS and different > DISTINCT * len(present)
         return "identifiers: nearly every row has a value of its own" if own else ""
     if pa.types.is_floating(values.type):
         return ""
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
-    own = named and different == len(values) >= FEWEST_ROWS
+    own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""
 
 
@@ -165,7 +178,24 @@ def _are_dates(texts: Any) -> bool:
 
 
 def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attribute:
-    """Text, truth values and pandas categories are categories, whole numbers are integers, other numbers are real."""
+    """The attribute that a column holds.
+
+    Text, truth values and pandas categories are categories, whole numbers are integers, other numbers are real.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    column
+        The column, as Arrow has it.
+    protected
+        Whether the attribute is protected.
+
+    Returns
+    -------
+    Attribute
+        The attribute, with the domain that the column shows.
+    """
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -177,7 +207,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
             return Category(name=name, labels=(MISSING,), protected=protected)
         return Integer(name=name, high=0, missing="model", protected=protected)
     values = None if pa.types.is_string(column.type) else numbers(column.drop_null(), name)
-    if values is not None and listed and len(np.unique(values)) <= MOST_NUMBERS:
+    if values is not None and listed and len(np.unique(values)) <= MAX_NUMBERS:
         found = [text_of(float(value)) for value in np.unique(values)]
         labels = (*found, MISSING) if missing else tuple(found)
         return Category(name=name, labels=labels, protected=protected)
@@ -202,10 +232,21 @@ def _look_otherwise(texts: list[str]) -> bool:
 
 
 def infer_classes(column: Any) -> tuple[str, ...]:
-    """The classes of a target in sorted order, as a classifier would number them; none for a regression."""
+    """The classes of a target in sorted order, as a classifier would number them; none for a regression.
+
+    Parameters
+    ----------
+    column
+        The target's column, as Arrow has it.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The classes; empty where the target is a number.
+    """
     values = [value for value in with_nulls(plain(column)).unique().to_pylist() if value is not None]
     continuous = any(isinstance(v, float) and not v.is_integer() for v in values)
     numeric = all(isinstance(v, int | float) for v in values)
-    if continuous or (numeric and len(values) > MOST_CLASSES):
+    if continuous or (numeric and len(values) > MAX_CLASSES):
         return ()
     return tuple(text_of(value) for value in sorted(values))

@@ -19,7 +19,7 @@ from fairbits.domain import Codes, Encoding, Schema, Table, Twins
 from fairbits.models import Model, Network, fresh_scores
 
 #: Scores in a probe, and twins of one person among them.
-PROBED, MOST_TWINS = 256, 16
+PROBED, MAX_TWINS = 256, 16
 #: Scores of it that are asked again before an identity is used a second time.
 AGAIN = 16
 #: Scores are the same where they differ by no more than this (for a regression: this share of the largest).
@@ -47,7 +47,20 @@ class Probe:
 
     @classmethod
     def of(cls, first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Probe:
-        """What was answered, once or twice."""
+        """A probe from one or two rounds of answers.
+
+        Parameters
+        ----------
+        first
+            Scores of the sample, (n,).
+        second
+            Scores of the same sample, asked again.
+
+        Returns
+        -------
+        Probe
+            Scores rounded to seven digits, and how far the second round differed.
+        """
         scores = np.asarray(first, dtype=np.float64)
         kept = tuple(float(f"{score:.7g}") if np.isfinite(score) else None for score in scores)
         if second is None or not len(scores):
@@ -67,7 +80,18 @@ class Probe:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Probe:
-        """The inverse of ``document``."""
+        """A probe from a document; undoes ``document``.
+
+        Parameters
+        ----------
+        document
+            Content of the probe in a run's file.
+
+        Returns
+        -------
+        Probe
+            The probe.
+        """
         return cls(**{**document, "scores": tuple(document["scores"])})
 
     @property
@@ -80,7 +104,18 @@ class Probe:
         return {**asdict(self), "scores": list(self.scores)}
 
     def differences(self, other: Probe) -> Iterator[str]:
-        """In words, what tells the two models apart; ``self`` is the earlier one."""
+        """Sentences on what tells the two models apart.
+
+        Parameters
+        ----------
+        other
+            The probe at hand; ``self`` is the one on record.
+
+        Yields
+        ------
+        Iterator[str]
+            Ends of sentences; none where the models answer alike.
+        """
         if len(self.scores) != len(other.scores):
             return  # another sample: the tables differ, which is said where tables are compared
         there, here = (np.array([np.nan if s is None else s for s in probe.scores]) for probe in (self, other))
@@ -113,7 +148,24 @@ class Probe:
 
 
 def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Probe:
-    """Ask a model about the sample; twice, unless it is a native network, which is the same every time."""
+    """Ask a model about the sample: twice, unless it is a native network, which answers alike every time.
+
+    Parameters
+    ----------
+    model
+        The model.
+    encoding
+        How attributes become inputs of the model.
+    schema
+        The attributes, and what is decided.
+    table
+        The people that the model decides about.
+
+    Returns
+    -------
+    Probe
+        The probe.
+    """
     people = probed_people(schema, table)
     if not len(people):
         return Probe()
@@ -123,7 +175,26 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
 
 
 def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:
-    """Whether a few of the answers in a probe are still the same; where they vary anyway, nobody could tell."""
+    """Whether the model still gives the answers of a probe, tried on a few of them.
+
+    Parameters
+    ----------
+    probe
+        Earlier answers.
+    model
+        The model.
+    encoding
+        How attributes become inputs of the model.
+    schema
+        The attributes, and what is decided.
+    table
+        The people that the model decides about.
+
+    Returns
+    -------
+    bool
+        True also where answers vary by themselves, since a change could not be told.
+    """
     if probe.varies or not probe.scores:
         return True
     chosen = _evenly(len(probe.scores), AGAIN)
@@ -133,13 +204,26 @@ def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema
 
 
 def probed_people(schema: Schema, table: Table) -> Codes:
-    """The sample: rows evenly spread over the table, each under evenly spread combinations of protected values."""
+    """The sample: rows spread evenly over the table, each with evenly spread combinations of protected values.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    table
+        The people that the model decides about.
+
+    Returns
+    -------
+    Codes
+        People, (n, attributes).
+    """
     if not len(table):
         return np.empty((0, len(schema)))
     if not schema.protected:
         return table.codes[_evenly(len(table), PROBED)].copy()
     twins = Twins(schema)
-    chosen = _evenly(twins.m, min(twins.m, MOST_TWINS))
+    chosen = _evenly(twins.m, min(twins.m, MAX_TWINS))
     rows = _evenly(len(table), PROBED // len(chosen))
     people = np.repeat(table.codes[rows], len(chosen), axis=0)
     people[:, twins.columns] = np.tile(twins.values[chosen], (len(rows), 1))

@@ -30,7 +30,7 @@ from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
 
 #: Values of a protected number that a note lists.
-MOST_SHOWN = 8
+MAX_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,16 +94,47 @@ class Subject:
         return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
-        """The same subject with exactly these attributes protected."""
+        """The same subject with exactly these attributes protected.
+
+        Parameters
+        ----------
+        names
+            Attributes to protect.
+
+        Returns
+        -------
+        Subject
+            A new subject.
+
+        Raises
+        ------
+        SchemaError
+            If an attribute is not in the schema.
+        """
         schema = self.schema.with_protected(names)
         old = _protected_notes(self.schema, self.encoding)
         notes = tuple(note for note in self.notes if note not in old)
         return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
 
     def with_repeats(self, repeats: int) -> Subject:
-        """The same subject, every score of which is the mean of so many answers of the model.
+        """The same subject with the mean of several answers of the model as its score.
 
         A native network gives the same answer every time, so it stays as it is.
+
+        Parameters
+        ----------
+        repeats
+            Answers per score, 1 or more.
+
+        Returns
+        -------
+        Subject
+            A new subject.
+
+        Raises
+        ------
+        OptionError
+            If the number is less than 1.
         """
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
@@ -160,12 +191,44 @@ def make_subject(
     original: Any = None,
     **rest: Any,
 ) -> Subject:
-    """A subject whose parts fit each other. ``original`` is what the model was read from."""
+    """A subject whose parts fit each other.
+
+    Parameters
+    ----------
+    name
+        What to call the subject.
+    model
+        A model, or a model as an adapter read it.
+    schema
+        The attributes, and what is decided.
+    table
+        The people that the model decides about.
+    encoding
+        How attributes become inputs; None lets the model or the number of its inputs decide.
+    options
+        How the model is to be read and called.
+    notes
+        What was guessed or left out so far.
+    original
+        What the model was read from.
+    **rest
+        Other fields of :class:`Subject`.
+
+    Returns
+    -------
+    Subject
+        The subject.
+
+    Raises
+    ------
+    ModelError
+        If the model does not fit the attributes.
+    """
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     rest |= {"original": original, "origin": of_origin(made_from, options)}
-    schema, told = told_by_model(schema, loaded)
+    schema, from_model = told_by_model(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
@@ -173,15 +236,17 @@ def make_subject(
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    said = (
+    notes = (
         *notes,
         *schema.notes,
-        *told,
+        *from_model,
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
     )
-    return Subject(name, schema, fitted.model, fitted.encoding, table, notes=said, options=options, named=named, **rest)
+    return Subject(
+        name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
+    )
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
@@ -200,7 +265,18 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """A protected number whose twins skip values: what lies between them, a row's own value included, is not asked."""
+    """Notes on protected numbers whose twins leave out values between them, such as a row's own value.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One note for each such attribute.
+    """
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":
@@ -211,10 +287,10 @@ def between_notes(schema: Schema) -> tuple[str, ...]:
         every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
         if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
             continue
-        if attribute.twin_count > schema.most_twins:
+        if attribute.twin_count > schema.max_twins:
             continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
-        shown = ", ".join(values if len(values) <= MOST_SHOWN else [*values[: MOST_SHOWN - 1], "…", values[-1]])
+        shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
         notes.append(
             f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
             f"the figures are exact for these values, and lower bounds where all values count."

@@ -10,7 +10,7 @@ from typing import Any
 
 import tomlkit
 
-from fairbits.domain import DEFAULT_THRESHOLD, MOST_TWINS, Schema, text_of
+from fairbits.domain import DEFAULT_THRESHOLD, MAX_TWINS, Schema, text_of
 from fairbits.errors import SchemaError, choose_from
 from fairbits.subject.toml_attribute import attribute_of_section, is_observed, table_of_attribute
 
@@ -19,7 +19,23 @@ _MAX_BYTES = 16 << 20
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """A TOML file as a dictionary."""
+    """A TOML file as a dictionary.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    dict[str, Any]
+        The content.
+
+    Raises
+    ------
+    SchemaError
+        If the file is missing, too large, or no TOML.
+    """
     file = Path(path)
     if not file.is_file():
         raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
@@ -39,7 +55,25 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 
 def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:
-    """The schema in a subject document. ``classes`` are the target's values where the document names none."""
+    """The schema in a subject document. ``classes`` are the target's values where the document names none.
+
+    Parameters
+    ----------
+    document
+        Content of a subject file.
+    classes
+        The target's values where the document names none.
+
+    Returns
+    -------
+    Schema
+        The schema.
+
+    Raises
+    ------
+    SchemaError
+        If a key is unknown, missing or has a wrong value.
+    """
     section = section_of(document, "table")
     described = section_of(document, "attributes")
     read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
@@ -69,7 +103,7 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         favourable=None if favourable is None else text_of(favourable),
         rules=_rules(document.get("rules", [])),  # type: ignore[arg-type]  # the schema parses them
         scores=section.get("scores", "favourable"),
-        most_twins=_most_twins(section_of(document, "limits")),
+        max_twins=_max_twins(section_of(document, "limits")),
         threshold=section.get("threshold"),
         order_guessed=not section.get("classes"),
         observed=tuple(attribute for name, attribute in read.items() if name in watched),
@@ -78,7 +112,18 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
 
 
 def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
-    """What a subject file says about people: rules, [table], [limits] and [attributes]."""
+    """The sections of a subject file about people: rules, [table], [limits] and [attributes].
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+
+    Returns
+    -------
+    tomlkit.TOMLDocument
+        A TOML document.
+    """
     document = tomlkit.document()
     if schema.rules:
         rules = tomlkit.array()
@@ -99,8 +144,8 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     if schema.scores != "favourable":
         table.add("scores", schema.scores)
     document.add("table", table)
-    if schema.most_twins != MOST_TWINS:
-        document.add("limits", {"twins": schema.most_twins})
+    if schema.max_twins != MAX_TWINS:
+        document.add("limits", {"twins": schema.max_twins})
     attributes = tomlkit.table(is_super_table=True)
     for attribute in schema.attributes:
         attributes.add(attribute.name, table_of_attribute(attribute))
@@ -111,7 +156,25 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
 
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section that must be a table, empty where it is missing."""
+    """A section of a document; empty where it is missing.
+
+    Parameters
+    ----------
+    document
+        Content of a subject file.
+    name
+        Name of the section.
+
+    Returns
+    -------
+    Mapping[str, Any]
+        Its keys.
+
+    Raises
+    ------
+    SchemaError
+        If there is a value of this name instead of a section.
+    """
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
         raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")
@@ -127,11 +190,11 @@ def _rules(stated: object) -> tuple[str, ...]:
     return tuple(str(rule) for rule in stated)
 
 
-def _most_twins(section: Mapping[str, Any]) -> int:
+def _max_twins(section: Mapping[str, Any]) -> int:
     for key in section:
         if key != "twins":
             raise SchemaError(f"[limits] has the unknown key {key!r}; {choose_from(key, ['twins'])}")
-    most = section.get("twins", MOST_TWINS)
+    most = section.get("twins", MAX_TWINS)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise SchemaError(f"[limits] twins is {most!r}; it must be a whole number, 1 or more.")
     return most

@@ -83,7 +83,20 @@ def certify(
 
 
 def document(name: str, found: Certificate) -> dict[str, Any]:
-    """Everything that the terminal shows, as JSON."""
+    """Everything that the terminal shows, as JSON.
+
+    Parameters
+    ----------
+    name
+        Name of the subject.
+    found
+        The statements.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of ``--json``.
+    """
     return {
         "subject": name,
         "statements": [one.document() for one in found.statements],

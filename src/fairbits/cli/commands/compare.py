@@ -17,9 +17,9 @@ from fairbits.cli.options import (
     Subject,
     Threads,
     Workers,
+    executor_options_of,
     granting,
     grants_as_words,
-    hands_of,
     names_of,
     threads_of,
 )
@@ -76,7 +76,7 @@ def compare(
             contest,
             wanted,
             folder=place,
-            hands=hands_of(workers, ray, threads),
+            executor_options=executor_options_of(workers, ray, threads),
             **grants,
             progress=progress,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def debug(
             threads=count,
             **grants,
             stage=stage,
-            try_out=try_out_by(hands_of(workers, ray, threads)),
+            try_out=try_out_by(executor_options_of(workers, ray, threads)),
         )
     if as_json:
         from fairbits.store import plain

@@ -26,7 +26,7 @@ from fairbits.cli.signals import gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
-    from fairbits.report import Audited, Fleet
+    from fairbits.report import Fleet, FleetMember
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
@@ -51,16 +51,16 @@ def fleet(
     grants: GrantOptions,
 ) -> None:
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
-    from fairbits.audit import Wishes, audit_fleet
+    from fairbits.audit import AuditOptions, audit_fleet
     from fairbits.search import seconds_of
     from fairbits.store import new_folder
 
     seconds = None if budget is None else seconds_of(budget)
-    wishes = Wishes(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
+    options = AuditOptions(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
     with gentle_stop() as stop:
         found, page = audit_fleet(
             folder,
-            wishes,
+            options,
             out or new_folder("fleet"),
             as_is=as_is,
             **grants,
@@ -78,7 +78,7 @@ def fleet(
         raise typer.Exit(3)
 
 
-def _say(done: int, total: int, entry: Audited | None) -> None:
+def _say(done: int, total: int, entry: FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
     from fairbits.cli.render.people import harmless
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
 
-MOST_TWINS = 1000
+MAX_TWINS = 1000
 
 
 @granting
@@ -36,7 +36,7 @@ def init(
     ] = None,
     factory: Annotated[_Text, typer.Option(help="module:function that builds the module of a file of weights.")] = None,
     ignore: Annotated[_Text, typer.Option(help="Columns to leave out, separated by commas.")] = None,
-    max_twins: Annotated[int, typer.Option(help="At most so many twins (protected combinations).", min=1)] = MOST_TWINS,
+    max_twins: Annotated[int, typer.Option(help="At most so many twins (protected combinations).", min=1)] = MAX_TWINS,
     delimiter: Annotated[str, typer.Option(help="What separates the columns of a CSV file.")] = ",",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
@@ -76,7 +76,7 @@ def init(
         "favourable": favourable,
         "groups": groups,
         "ignored": ignored,
-        "most_twins": max_twins,
+        "max_twins": max_twins,
     }
     schema = draft_schema(data, **asked)
     draft = Draft(schema, table, model, delimiter, options, wider=wider_schema(data, schema, **asked))

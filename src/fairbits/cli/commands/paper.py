@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, hands_of, names_of, threads_of
+from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, executor_options_of, names_of, threads_of
 from fairbits.cli.output import print_json
 from fairbits.errors import OptionError
 
@@ -50,12 +50,12 @@ def paper(
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
     _check(question, strategies, repeats, full)
-    from fairbits.paper import FULL_SECONDS, Plan, ablation, datasets, roster, rq3
+    from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, roster, rq3
     from fairbits.search import seconds_of
 
     found = roster(None if subjects is None else names_of(subjects, "--subjects"))
     wanted = None if strategies is None else names_of(strategies, "--strategies")
-    hands = hands_of(workers, ray, threads)
+    executor_options = executor_options_of(workers, ray, threads)
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     tables: tuple[Results, ...]
     with steps(seconds, shown=not as_json) as progress:
@@ -70,7 +70,7 @@ def paper(
                     queries=queries,
                     repeats=repeats,
                     threads=threads_of(threads),
-                    hands=hands,
+                    executor_options=executor_options,
                     progress=progress,
                 ),
             )
@@ -82,11 +82,11 @@ def paper(
                 strategies=wanted,
                 partition=partition,
                 threads=threads_of(threads),
-                hands=hands,
+                executor_options=executor_options,
                 progress=progress,
             )
         else:
-            plan = Plan.of(
+            plan = ExperimentPlan.of(
                 question,
                 found,
                 out,
@@ -97,7 +97,7 @@ def paper(
                 partition=partition,
                 threads=threads_of(threads),
             )
-            tables = (plan.run(progress, hands=hands),)
+            tables = (plan.run(progress, executor_options=executor_options),)
     if as_json:
         made = [asdict(table) for table in tables]
         print_json(made if len(made) > 1 else made[0])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def repair(
             seed=seed,
             threads=threads_of(threads),
             **grants,
-            hands=hands_of(workers, ray, threads),
+            executor_options=executor_options_of(workers, ray, threads),
             watch=watch,
         )
     quality = Run.open(run).manifest.get("quality")

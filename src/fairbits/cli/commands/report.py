@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, RunPlace, Threads, Workers, granting, hands_of, threads_of
+from fairbits.cli.options import Json, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grant
     from fairbits.store import Run
 
     opened = Run.open(run)
-    hands = hands_of(workers, None, threads)
+    executor_options = executor_options_of(workers, None, threads)
     with live(settings_again(opened)[0], shown=not as_json) as watch, gentle_stop() as stop:
-        found = check(opened, **grants, hands=hands, watch=watch, stop=stop)
+        found = check(opened, **grants, executor_options=executor_options, watch=watch, stop=stop)
         stopped = stop()
     if stopped:
         raise typer.Exit(130)

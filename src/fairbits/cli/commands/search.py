@@ -22,8 +22,8 @@ from fairbits.cli.options import (
     Threads,
     Top,
     Workers,
+    executor_options_of,
     granting,
-    hands_of,
     names_of,
     threads_of,
 )
@@ -117,7 +117,7 @@ def search(
             loaded,
             settings,
             resume or out,
-            hands=hands_of(workers, ray, threads),
+            executor_options=executor_options_of(workers, ray, threads),
             shards=shards,
             resume=resume is not None,
             force=force,

@@ -11,7 +11,20 @@ _MOST = 14
 
 
 def histogram(counts: Mapping[int, int], heading: str) -> Text:
-    """How many at each k, neighbouring values of k together where there are many."""
+    """A histogram of k, with neighbouring values together where there are many.
+
+    Parameters
+    ----------
+    counts
+        Number of people by k.
+    heading
+        What is counted.
+
+    Returns
+    -------
+    Text
+        Bars as text.
+    """
     least, most = min(counts), max(counts)
     width = -(-(most - least + 1) // _MOST)
     bars = {

@@ -17,7 +17,15 @@ _STYLES = {"exact": "green", "proved": "green", "statistical": "cyan"}
 
 
 def show(name: str, found: Certificate) -> None:
-    """Print the statements, what could not be proved, and what the words mean."""
+    """Print the statements, what could not be proved, and what the words mean.
+
+    Parameters
+    ----------
+    name
+        Name of the subject.
+    found
+        The statements.
+    """
     console = Console(highlight=False)
     console.print(Text(f"{harmless(name)}: what can be said about everybody", style="bold"))
     for one in found.statements:

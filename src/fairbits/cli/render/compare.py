@@ -16,7 +16,7 @@ from fairbits.cli.console import Console
 from fairbits.text import harmless
 
 if TYPE_CHECKING:
-    from fairbits.paper import Comparison, Entry, Verdict
+    from fairbits.paper import Entry, StrategyComparison, Verdict
 
 
 #: A run that took less than this share of its budget was not run, but read.
@@ -25,7 +25,20 @@ READ = 0.1
 
 @contextmanager
 def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
-    """One line on stderr: which run, and how long the rest will take; nothing where stderr is no terminal."""
+    """One line on stderr: which run is going on, and how long the rest will take; only on a terminal.
+
+    Parameters
+    ----------
+    seconds
+        About how long a run takes.
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[int, int, str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown or not console.is_terminal:
         yield None
@@ -48,14 +61,31 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """A time such as "45 s", "12 min" or "1.5 h".
+
+    Parameters
+    ----------
+    seconds
+        The time.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def show(found: Comparison) -> None:
-    """Both tables, and what must be known to read them."""
+def show(found: StrategyComparison) -> None:
+    """Print both tables, and what must be known to read them.
+
+    Parameters
+    ----------
+    found
+        The comparison.
+    """
     console = Console(highlight=False)
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"
@@ -68,14 +98,14 @@ def show(found: Comparison) -> None:
         console.print(Text(f"{name} was left out: it needs {missing}, which this model lacks.", style="yellow"))
     if found.idle:
         names, short = ", ".join(found.idle), f"{contest.budget} is too short for one step; raise --budget."
-        console.print(Text(f"Asked about nobody in some run: {names}. There, {short}", style="yellow"))
+        console.print(Text(f"No person was evaluated in at least one run of: {names}. There, {short}", style="yellow"))
     if contest.repeats == 1:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):
         console.print(Text("p, A12: ID cases against dice (Mann-Whitney, two-sided, Holm-corrected).", style="dim"))
 
 
-def _yield_table(found: Comparison) -> Table:
+def _yield_table(found: StrategyComparison) -> Table:
     single = found.contest.repeats == 1
     tested = any(entry.verdict for entry in found.entries)
     table = _table("strategy", "ID cases", *([] if single else ["±"]), "ID/s", "ID/M q", "local", "1st s", "1000th")
@@ -92,7 +122,7 @@ def _yield_table(found: Comparison) -> Table:
     return table
 
 
-def _kind_table(found: Comparison) -> Table:
+def _kind_table(found: StrategyComparison) -> Table:
     table = _table("strategy", "largest k", "Q∞", "Q1", "diversity", "leaves", "changed", "L1")
     for entry in found.entries:
         leaves = "–" if not entry.runs[0]["leaves"] else f"{entry.mean('leaves_covered'):.0f}/{entry.runs[0]['leaves']}"

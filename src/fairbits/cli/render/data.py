@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 
 def show_subject(entry: BuiltIn, about: dict[str, Any]) -> None:
-    """Print a subject's story, attributes and network."""
+    """Print a subject's description, attributes and network.
+
+    Parameters
+    ----------
+    entry
+        The built-in subject.
+    about
+        Facts about its data and network.
+    """
     console = Console(highlight=False)
     console.print(Text(entry.title, style="bold"))
     console.print(entry.description)

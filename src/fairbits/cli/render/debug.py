@@ -27,11 +27,19 @@ _VERDICTS = {
 }
 _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
-_MOST_SUBSETS = 6
+_MAX_SUBSETS = 6
 
 
 def show(run: Run, found: DebugResult) -> None:
-    """Print it all."""
+    """Print layers, neurons, attributes and the origin.
+
+    Parameters
+    ----------
+    run
+        The run.
+    found
+        What debugging found.
+    """
     console = Console(highlight=False)
     for block in _blocks(run, found):
         console.print(block)
@@ -160,8 +168,8 @@ def _subsets(found: Attribution) -> Iterator[RenderableType]:
     together = [subset for subset in found.subsets if 1 < len(subset.attributes) < len(found.attributes)]
     if not together:
         return
-    words = ", ".join(f"{' and '.join(s.attributes)} {s.q_inf:.2f}" for s in together[:_MOST_SUBSETS])
-    more = f", … ({len(together)} in all)" if len(together) > _MOST_SUBSETS else ""
+    words = ", ".join(f"{' and '.join(s.attributes)} {s.q_inf:.2f}" for s in together[:_MAX_SUBSETS])
+    more = f", … ({len(together)} in all)" if len(together) > _MAX_SUBSETS else ""
     yield Text(f"Together: {harmless(words)}{more}\n")
 
 

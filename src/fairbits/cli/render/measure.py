@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
 
 
 def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupTable] = ()) -> None:
-    """Print the whole measurement, widest 80 columns where the labels allow it."""
+    """Print the whole measurement, within 80 columns where the labels allow it.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    found
+        Figures of everybody in the table.
+    top
+        How many people to list.
+    groups
+        Group figures, if any.
+    """
     console = Console(highlight=False)
     for block in (_headline(subject, found), _figures(found), _flips(found), histogram(found.histogram(), "people")):
         console.print(block)
@@ -44,8 +57,18 @@ def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupT
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
-def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
-    """A model that takes no protected attribute, or is not at hand: groups and indirect bits."""
+def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None = None) -> None:
+    """Print groups and indirect bits of a model that takes no protected attribute, or is not at hand.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    found
+        The study of proxies.
+    page
+        Where the report lies, if there is one.
+    """
     from fairbits.cli.render.proxies import show_bits
 
     console = Console(highlight=False)
@@ -59,6 +82,8 @@ def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
     console.print(groups_text(found.groups))
     for note in (*document["notes"], *subject.notes):
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
+    if page is not None:
+        console.print(Text("report  ").append(str(page), style="bold"), soft_wrap=True)
 
 
 def _headline(subject: Subject, found: Measurement) -> Text:

@@ -19,25 +19,51 @@ class Shown(Protocol):
     """Whoever can be shown: a person of the table, or a case of a search."""
 
     @property
-    def k(self) -> int: ...  # noqa: D102
+    def k(self) -> int:
+        """Number of classes."""
+
     @property
-    def q_inf(self) -> float: ...  # noqa: D102
+    def q_inf(self) -> float:
+        """Bits Q∞."""
+
     @property
-    def low(self) -> float: ...  # noqa: D102
+    def low(self) -> float:
+        """The lowest score."""
+
     @property
-    def high(self) -> float: ...  # noqa: D102
+    def high(self) -> float:
+        """The highest score."""
+
     @property
-    def worst(self) -> str: ...  # noqa: D102
+    def worst(self) -> str:
+        """Protected values of the twin with the lowest score."""
+
     @property
-    def best(self) -> str: ...  # noqa: D102
+    def best(self) -> str:
+        """Protected values of the twin with the highest score."""
+
     @property
-    def flips(self) -> bool: ...  # noqa: D102
+    def flips(self) -> bool:
+        """Whether twins get different decisions."""
+
     @property
-    def attributes(self) -> Mapping[str, str]: ...  # noqa: D102
+    def attributes(self) -> Mapping[str, str]:
+        """Attributes in words."""
 
 
 def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """How the model agrees with the labels, in words; nothing where a run of an earlier release does not say."""
+    """How the model agrees with the labels; nothing for a run of an earlier release.
+
+    Parameters
+    ----------
+    figures
+        Figures of quality by name.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Lines.
+    """
     if not figures or "decision" not in figures:
         return ()
     from fairbits.subject import Quality
@@ -46,7 +72,20 @@ def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def people_text(title: str, people: Iterable[tuple[Shown, str, str]]) -> Text:
-    """A ranked list. Each person comes with where they are in the data, and a last line (or nothing)."""
+    """A ranked list of people.
+
+    Parameters
+    ----------
+    title
+        Heading of the list.
+    people
+        People, each with where they are in the data, and a last line (or "").
+
+    Returns
+    -------
+    Text
+        The list.
+    """
     text = Text(f"{title}\n", style="bold")
     for rank, (person, place, last) in enumerate(people, 1):
         text.append(f"\n{rank:>2}. ", style="bold")

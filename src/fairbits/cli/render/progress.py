@@ -11,7 +11,18 @@ PATIENCE = 1.0
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yields a function to call with (done, total)."""
+    """Show a progress bar on stderr once the work takes more than a second.
+
+    Parameters
+    ----------
+    title
+        What is being done.
+
+    Yields
+    ------
+    Iterator[Callable[[int, int], None]]
+        A function to call with the number done and the number in all.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from fairbits.cli.console import Console
@@ -44,7 +55,18 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """One line on stderr that says what is being done; nothing where stderr is no terminal."""
+    """One line on stderr that says what is being done; only on a terminal.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[str], None] | None]
+        A progress callback, or None.
+    """
     from fairbits.cli.console import Console
 
     console = Console(stderr=True)

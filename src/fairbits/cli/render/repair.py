@@ -15,7 +15,7 @@ from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.domain import unsigned_zero
 
 if TYPE_CHECKING:
-    from fairbits.repair import Attacked, Figures, GroupFigures, Repair, RepairResult
+    from fairbits.repair import Attacked, Figures, Repair, RepairGroup, RepairResult
 
 _ROWS = (
     ("{quality}", "accuracy", "rate"),
@@ -40,7 +40,18 @@ _ATTACK = (
 
 @contextmanager
 def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr that says what is being done; nothing where stderr is no terminal."""
+    """One line on stderr that says what is being done; only on a terminal.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything, as ``--quiet`` and ``--json`` decide.
+
+    Yields
+    ------
+    Iterator[Callable[[str], None] | None]
+        A progress callback, or None.
+    """
     console = Console(stderr=True, highlight=False)
     if not shown or not console.is_terminal:
         yield None
@@ -50,7 +61,15 @@ def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
 
 
 def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
-    """Print everything, at most 80 columns wide; ``quality`` is how the model agrees with the labels."""
+    """Print everything, at most 80 columns wide.
+
+    Parameters
+    ----------
+    result
+        All repairs and the chosen one.
+    quality
+        How the model agrees with the labels.
+    """
     console = Console(highlight=False, width=min(80, Console().width))
     for block in (
         _headline(result),
@@ -201,7 +220,7 @@ def _small(result: RepairResult) -> Text | None:
     return Text("Left out, fewer than 30 people held out:\n" + "\n".join(lines), style="dim")
 
 
-def _gap(before: GroupFigures, after: GroupFigures, key: str) -> str:
+def _gap(before: RepairGroup, after: RepairGroup, key: str) -> str:
     values = (getattr(before, key), getattr(after, key))
     return "–" if None in values else f"{values[0]:.2f} → {values[1]:.2f}"
 

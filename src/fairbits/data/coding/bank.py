@@ -63,12 +63,34 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """bank-full.csv as UCI has it: semicolons between fields."""
+    """bank-full.csv as UCI has it: semicolons between fields.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     return read_text(path, delimiter=";")
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding."""
+    """The paper's coding.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     need_columns(raw, RAW_COLUMNS, "bank")
     columns = [
         np.clip(whole(raw, "age") // 10, 1, 9),

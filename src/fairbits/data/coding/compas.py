@@ -45,12 +45,34 @@ NO_LEAK = Schema(attributes=tuple(SCHEMA.attributes[i] for i in KEPT), target=SC
 
 
 def read(path: Path) -> Raw:
-    """compas-scores-two-years.csv as ProPublica published it."""
+    """compas-scores-two-years.csv as ProPublica published it.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     return read_text(path)
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding."""
+    """The paper's coding.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     need_columns(raw, RAW_COLUMNS, "compas")
     columns = [
         positions(raw, "sex", ("Male", "Female")),

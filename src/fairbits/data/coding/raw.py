@@ -32,9 +32,32 @@ class Coded:
 def read_text(
     path: Path, *, delimiter: str = ",", names: Sequence[str] = (), comment: str = "", encoding: str = "utf-8-sig"
 ) -> dict[str, npt.NDArray[np.str_]]:
-    """A delimited file as columns of stripped text; ``names`` for files without a header.
+    """A delimited file as columns of stripped text.
 
-    A column name that comes twice gets ``.1`` the second time, as most readers have it.
+    A column name that comes twice gets ``.1`` the second time, as most readers do.
+
+    Parameters
+    ----------
+    path
+        The file.
+    delimiter
+        What separates fields.
+    names
+        Names of columns for a file without a header.
+    comment
+        Lines that begin with this are passed over; "" for none.
+    encoding
+        Text encoding of the file.
+
+    Returns
+    -------
+    dict[str, npt.NDArray[np.str_]]
+        Columns, by name.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, or rows differ in length.
     """
     try:
         with path.open(newline="", encoding=encoding) as file:
@@ -62,12 +85,38 @@ def _unique(header: Iterable[str]) -> list[str]:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """A list written as one line of text."""
+    """The items of a list written as one line of text.
+
+    Parameters
+    ----------
+    text
+        Items with commas between them.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The items.
+    """
     return tuple(text.split(","))
 
 
 def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
-    """Say which columns a table lacks, before anything else goes wrong with it."""
+    """Refuse a table that lacks columns.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+    wanted
+        Columns that must be there.
+    what
+        Name of the subject, for the message.
+
+    Raises
+    ------
+    TableError
+        If a column is missing.
+    """
     wanted = list(wanted)
     missing = [name for name in wanted if name not in raw]
     if missing:
@@ -78,7 +127,25 @@ def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
 
 
 def floats(raw: Raw, name: str) -> Floats:
-    """A column of numbers."""
+    """A column of numbers.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+    name
+        Name of the column.
+
+    Returns
+    -------
+    Floats
+        The column as numbers, (n,).
+
+    Raises
+    ------
+    TableError
+        If a value is no number.
+    """
     try:
         return raw[name].astype(np.float64)
     except ValueError:
@@ -89,7 +156,25 @@ def floats(raw: Raw, name: str) -> Floats:
 
 
 def whole(raw: Raw, name: str) -> Ints:
-    """A column of whole numbers."""
+    """A column of whole numbers.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+    name
+        Name of the column.
+
+    Returns
+    -------
+    Ints
+        The column as integers, (n,).
+
+    Raises
+    ------
+    TableError
+        If a value is no whole number.
+    """
     values = floats(raw, name)
     rounded = np.rint(values)
     if not np.array_equal(values, rounded):
@@ -99,7 +184,27 @@ def whole(raw: Raw, name: str) -> Ints:
 
 
 def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
-    """Each text as its place in a list."""
+    """Position of each text in a list of known ones.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+    name
+        Name of the column.
+    known
+        Texts in order of their codes.
+
+    Returns
+    -------
+    Ints
+        Positions, counted from 0, (n,).
+
+    Raises
+    ------
+    TableError
+        If a text is not in the list.
+    """
     found, inverse = np.unique(raw[name], return_inverse=True)
     strange = next((str(text) for text in found if text not in known), None)
     if strange is not None:
@@ -109,27 +214,85 @@ def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
 
 
 def equal_bins(values: Floats, low: float, high: float, count: int) -> Ints:
-    """Bins 1..count of equal width; a value on an edge belongs to the bin below it (right-closed)."""
+    """Bins 1..count of equal width; a value on an edge belongs to the bin below it (right-closed).
+
+    Parameters
+    ----------
+    values
+        Numbers, (n,).
+    low, high
+        Ends of the first and last bin.
+    count
+        Number of bins.
+
+    Returns
+    -------
+    Ints
+        Bins from 1 to ``count``, (n,).
+    """
     edges = np.linspace(low, high, count + 1)
     return np.searchsorted(edges[1:-1], values, side="left").astype(np.int64) + 1
 
 
 def bin_labels(low: float, high: float, count: int, *, digits: int = 1) -> tuple[str, ...]:
-    """The bins of ``equal_bins`` as people read them; each begins just above the end of the one before."""
+    """Labels of the bins of ``equal_bins``; each begins just above the end of the one before.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the first and last bin.
+    count
+        Number of bins.
+    digits
+        Decimals to show.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One label per bin.
+    """
     edges = [f"{edge:,.{digits}f}".replace("-", "−") for edge in np.linspace(low, high, count + 1)]
     first = f"{edges[0]} to {edges[1]}"
     return (first, *(f"over {edges[i]} to {edges[i + 1]}" for i in range(1, count)))
 
 
 def whole_bin_labels(low: int, high: int, count: int) -> tuple[str, ...]:
-    """The same for whole numbers: "21–27", "28–34", …"""
+    """Labels of bins of whole numbers: "21–27", "28–34", ….
+
+    Parameters
+    ----------
+    low, high
+        Ends of the first and last bin.
+    count
+        Number of bins.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One label per bin.
+    """
     ends = [int(np.floor(edge + 1e-9)) for edge in np.linspace(low, high, count + 1)]
     starts = [low, *(end + 1 for end in ends[1:-1])]
     return tuple(f"{a}–{b}" if a != b else f"{a}" for a, b in zip(starts, ends[1:], strict=True))
 
 
 def range_labels(width: int, first: int, last: int, *, top: bool = False) -> tuple[str, ...]:
-    """Labels of ``value // width``: 2 → "2,000–2,999" for a width of 1000; ``top`` leaves the last open."""
+    """Labels of ``value // width``: 2 reads "2,000–2,999" for a width of 1000.
+
+    Parameters
+    ----------
+    width
+        Width of a range.
+    first, last
+        Smallest and largest code.
+    top
+        Leave the last range open.
+
+    Returns
+    -------
+    tuple[str, ...]
+        One label per code.
+    """
     names = [f"{code * width:,}–{code * width + width - 1:,}" for code in range(first, last + 1)]
     if top:
         names[-1] = f"{last * width:,} and over"
@@ -137,7 +300,27 @@ def range_labels(width: int, first: int, last: int, *, top: bool = False) -> tup
 
 
 def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, schema: Schema) -> Coded:
-    """The columns side by side, checked against the schema's domain."""
+    """Codes and labels of a table, checked against the schema's domain.
+
+    Parameters
+    ----------
+    columns
+        Codes of each attribute, (n,) each.
+    labels
+        Positions of the classes, (n,).
+    schema
+        The attributes, and what is decided.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+
+    Raises
+    ------
+    TableError
+        If a code is outside its domain.
+    """
     codes = np.column_stack(columns).astype(np.int64)
     check_domain(codes.astype(np.float64), schema)
     return Coded(codes, np.asarray(labels).astype(np.int64))

@@ -107,7 +107,20 @@ SCHEMA = Schema(
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
-    """student-mat.csv and, below it, student-por.csv; some pupils are in both."""
+    """The tables of both courses, one below the other; some pupils are in both.
+
+    Parameters
+    ----------
+    mathematics
+        Student-mat.csv.
+    portuguese
+        Student-por.csv.
+
+    Returns
+    -------
+    Raw
+        Columns of text.
+    """
     parts = [read_text(path, delimiter=";") for path in (mathematics, portuguese)]
     for part in parts:
         need_columns(part, (*NAMES, "G3"), "students")
@@ -115,7 +128,18 @@ def read(mathematics: Path, portuguese: Path) -> Raw:
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding; a final grade of 10 of 20 passes."""
+    """The paper's coding; a final grade of 10 of 20 passes.
+
+    Parameters
+    ----------
+    raw
+        Columns of text, by name.
+
+    Returns
+    -------
+    Coded
+        Codes and labels.
+    """
     return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, SCHEMA)
 
 

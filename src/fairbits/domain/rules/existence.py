@@ -13,14 +13,31 @@ from fairbits.errors import SchemaError
 #: People drawn at random when no row of the table keeps all rules.
 SAMPLE = 50_000
 #: An attribute with more values than this is not enumerated.
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 
 
 def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
-    """Refuse rules that leave nobody; otherwise say how many rows break which rule.
+    """Refuse rules that no person can keep; otherwise count the rows of the table that break each rule.
 
     Exact where rules look at one attribute at a time. Beyond that, rules are refused when no row of the table keeps
-    them all and none of 50,000 people drawn at random does either: then whoever is left cannot be found by a search.
+    them all and none of 50,000 people drawn at random does either: then a search could not find anybody who does.
+
+    Parameters
+    ----------
+    schema
+        Attributes and rules.
+    rows
+        People of the table, (n, attributes).
+
+    Returns
+    -------
+    tuple[str, ...]
+        Notes on rules that rows of the table break.
+
+    Raises
+    ------
+    SchemaError
+        If nobody can keep the rules.
     """
     if not schema.rules:
         return ()
@@ -32,13 +49,29 @@ def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
 
 
 def left_values(schema: Schema) -> list[Codes | None]:
-    """The values of each attribute that the rules about it alone leave; None where they cannot be enumerated."""
+    """Values of each attribute that the rules about it alone allow.
+
+    Parameters
+    ----------
+    schema
+        Attributes and rules.
+
+    Returns
+    -------
+    list[Codes | None]
+        Codes for each attribute; None where they cannot be listed.
+
+    Raises
+    ------
+    SchemaError
+        If the rules leave an attribute without a value.
+    """
     left: list[Codes | None] = []
     for column, attribute in enumerate(schema.attributes):
         if not attribute.discrete and not attribute.allowed:
             left.append(None)
             continue
-        if not attribute.allowed and attribute.upper - attribute.low >= MOST_VALUES:
+        if not attribute.allowed and attribute.upper - attribute.low >= MAX_VALUES:
             left.append(None)
             continue
         values = attribute.values()

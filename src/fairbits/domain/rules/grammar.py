@@ -26,7 +26,7 @@ from fairbits.domain.rules.tree import (
     Negative,
     Node,
     Not,
-    Number,
+    NumberLiteral,
     Text,
     is_truth,
 )
@@ -35,11 +35,27 @@ _OPERANDS = ("number", "text", "name", ",", "{", "}", "(", ")", "end")
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 #: Brackets and signs inside one another; more is a mistake or an attack, and Python's own stack is finite.
 DEEPEST = 50
-MOST_OPERATORS = 200
+MAX_OPERATORS = 200
 
 
 def parse(rule: str) -> Node:
-    """The tree of a rule."""
+    """Parse a rule.
+
+    Parameters
+    ----------
+    rule
+        Text of the rule.
+
+    Returns
+    -------
+    Node
+        Its syntax tree, with names as they were written.
+
+    Raises
+    ------
+    SchemaError
+        If the text is no rule; the message names the character.
+    """
     parser = _Parser(rule)
     tree = parser.rule()
     if parser.here.kind != "end":
@@ -54,9 +70,9 @@ class _Parser:
         self.text = rule
         self._tokens = tokens_of(rule)
         operators = [token for token in self._tokens if token.kind not in _OPERANDS]
-        if len(operators) > MOST_OPERATORS:
-            place = operators[MOST_OPERATORS].at
-            complain(rule, place, f"the rule has more than {MOST_OPERATORS} operators; split it into several.")
+        if len(operators) > MAX_OPERATORS:
+            place = operators[MAX_OPERATORS].at
+            complain(rule, place, f"the rule has more than {MAX_OPERATORS} operators; split it into several.")
         self._next = 0
         self._depth = 0
 
@@ -174,11 +190,11 @@ class _Parser:
         value = Text(token.text, token.at) if token.kind == "text" else self._number(token)
         return Negative(value, sign.at) if sign else value
 
-    def _number(self, token: Token) -> Number:
+    def _number(self, token: Token) -> NumberLiteral:
         value = float(token.text)
         if value == float("inf"):
             complain(self.text, token.at, f"the number {token.text} is too large.")
-        return Number(value, token.at)
+        return NumberLiteral(value, token.at)
 
     def _deeper(self, token: Token) -> Node:
         self._enter(token)

@@ -16,7 +16,7 @@ from fairbits.domain.rules.tree import (
     Negative,
     Node,
     Not,
-    Number,
+    NumberLiteral,
     Text,
     name_text,
     number_text,
@@ -33,7 +33,23 @@ class Binder:
         self._rule = rule
 
     def truth(self, node: Node) -> Node:
-        """A part of the rule that is true or false."""
+        """Bind a part of the rule that is true or false: names become columns, labels become codes.
+
+        Parameters
+        ----------
+        node
+            Part of a parsed rule.
+
+        Returns
+        -------
+        Node
+            The same part, bound.
+
+        Raises
+        ------
+        SchemaError
+            If a name or label is unknown, or values cannot be compared.
+        """
         match node:
             case Join(junction, left, right, at):
                 return Join(junction, self.truth(left), self.truth(right), at)
@@ -70,18 +86,18 @@ class Binder:
                 complain(self._rule, node.at, f"category {node.name!r} can only be compared with its labels.")
             return node
         if isinstance(node, Text):
-            return Number(self._code(node, attribute), node.at)
+            return NumberLiteral(self._code(node, attribute), node.at)
         if attribute is not None and attribute.kind == "category":
             text = _literal_text(node)
             if text is None:
                 complain(self._rule, node.at, f"category {attribute.name!r} can only be compared with its labels.")
-            return Number(self._code(Text(text, node.at), attribute), node.at)
+            return NumberLiteral(self._code(Text(text, node.at), attribute), node.at)
         return self._number(node)
 
     def _number(self, node: Node) -> Node:
         """A value that is calculated with."""
         match node:
-            case Number():
+            case NumberLiteral():
                 return node
             case Negative(operand, at):
                 return Negative(self._number(operand), at)
@@ -130,8 +146,8 @@ class Binder:
 
 def _literal_text(node: Node) -> str | None:
     """A number as the label that it may be."""
-    if isinstance(node, Number):
+    if isinstance(node, NumberLiteral):
         return number_text(node.value)
-    if isinstance(node, Negative) and isinstance(node.operand, Number):
+    if isinstance(node, Negative) and isinstance(node.operand, NumberLiteral):
         return f"-{number_text(node.operand.value)}"
     return None

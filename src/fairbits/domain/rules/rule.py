@@ -23,7 +23,7 @@ from fairbits.domain.rules.tree import (
     Negative,
     Node,
     Not,
-    Number,
+    NumberLiteral,
     names_in,
 )
 from fairbits.errors import SchemaError
@@ -60,14 +60,43 @@ class Rule:
 
     @classmethod
     def of(cls, text: str, attributes: Sequence[Attribute]) -> Rule:
-        """The rule that a text means over these attributes."""
+        """Parse a rule and bind it to attributes.
+
+        Parameters
+        ----------
+        text
+            Text of the rule.
+        attributes
+            All attributes in column order.
+
+        Returns
+        -------
+        Rule
+            The rule.
+
+        Raises
+        ------
+        SchemaError
+            If the text is no rule, does not fit the attributes, or mentions none.
+        """
         tree = Binder(attributes, text).truth(parse(text))
         if not names_in(tree):
             raise SchemaError(f"rule {shown(text)!r} mentions no attribute; it is about nobody.")
         return cls(text, tree, tuple(dict.fromkeys(name.column for name in names_in(tree))))
 
     def holds(self, codes: Codes) -> Truth:
-        """For whom it holds, (n,), of full rows of codes (n, attributes)."""
+        """Which people keep the rule.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Truth
+            Truth values, (n,).
+        """
         return np.broadcast_to(self.over(lambda column: codes[:, column]), (len(codes),))
 
     def over(self, columns: Columns) -> Truth:
@@ -75,6 +104,16 @@ class Rule:
 
         Free attributes as (n, 1) and protected ones as (1, m) give the answer for all twins, and whatever
         part of the rule looks only at one side is computed on that side only.
+
+        Parameters
+        ----------
+        columns
+            Gives the codes of an attribute by its position; arrays that broadcast against each other.
+
+        Returns
+        -------
+        Truth
+            Truth values in the common shape.
         """
         return np.asarray(_truth(self.tree, columns))
 
@@ -103,7 +142,20 @@ class Rule:
 
 
 def over(node: Node, columns: Columns) -> Truth:
-    """Where a part of a rule holds."""
+    """Where a part of a rule holds.
+
+    Parameters
+    ----------
+    node
+        Part of a bound rule that is true or false.
+    columns
+        Gives the codes of an attribute by its position.
+
+    Returns
+    -------
+    Truth
+        Truth values in the shape that the columns broadcast to.
+    """
     return np.asarray(_truth(node, columns))
 
 
@@ -115,7 +167,7 @@ def _program(node: Node) -> list[Any]:
             return ["not" if isinstance(node, Not) else "neg", _program(operand)]
         case Among(operand, values):
             return ["in", _program(operand), [_program(value) for value in values]]
-        case Number(value):
+        case NumberLiteral(value):
             return ["number", float(value)]
         case Name(column=column):
             return ["column", int(column)]
@@ -151,7 +203,7 @@ def _truth(node: Node, columns: Columns) -> Any:
 
 def _value(node: Node, columns: Columns) -> Any:
     match node:
-        case Number(value):
+        case NumberLiteral(value):
             return np.float64(value)
         case Name(column=column):
             return columns(column)

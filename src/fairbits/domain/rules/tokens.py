@@ -44,18 +44,62 @@ class Token:
 
 
 def complain(rule: str, at: int, what: str) -> NoReturn:
-    """The one form of every message about a rule: which, where, what."""
+    """Raise the error about a rule: which rule, where, what.
+
+    Parameters
+    ----------
+    rule
+        Text of the rule.
+    at
+        Position of the character, counted from 0.
+    what
+        Rest of the sentence.
+
+    Raises
+    ------
+    SchemaError
+        Always.
+    """
     raise SchemaError(f"rule {shown(rule)!r}, character {at + 1}: {what}")
 
 
-def shown(rule: str, *, most: int = 100) -> str:
-    """A rule in a message: short, and on one line."""
+def shown(rule: str, *, max_letters: int = 100) -> str:
+    """A rule in a message: short, and on one line.
+
+    Parameters
+    ----------
+    rule
+        Text of the rule.
+    max_letters
+        Length at most.
+
+    Returns
+    -------
+    str
+        The text on one line, shortened.
+    """
     line = " ".join(rule.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_letters else line[: max_letters - 1] + "…"
 
 
 def tokens_of(rule: str) -> list[Token]:
-    """All tokens, and one that marks the end."""
+    """All tokens of a rule, and one that marks the end.
+
+    Parameters
+    ----------
+    rule
+        The text of the rule.
+
+    Returns
+    -------
+    list[Token]
+        The tokens with their positions.
+
+    Raises
+    ------
+    SchemaError
+        If a character belongs to no token.
+    """
     found = []
     at = _after_space(rule, 0)
     while at < len(rule):

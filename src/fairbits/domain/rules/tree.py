@@ -16,7 +16,7 @@ KEYWORDS = ("and", "or", "not", "in")
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberLiteral:
     """A number."""
 
     value: float
@@ -95,18 +95,40 @@ class Join:
     at: int = field(default=0, compare=False)
 
 
-Node = Number | Text | Name | Negative | Arithmetic | Compare | Among | Not | Join
+Node = NumberLiteral | Text | Name | Negative | Arithmetic | Compare | Among | Not | Join
 
 
 def is_truth(node: Node) -> bool:
-    """Whether a node is true or false, and not a value."""
+    """Whether a node is true or false, and not a value.
+
+    Parameters
+    ----------
+    node
+        Part of a parsed rule.
+
+    Returns
+    -------
+    bool
+        True for comparisons, memberships, negations and junctions.
+    """
     return isinstance(node, Compare | Among | Not | Join)
 
 
 def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
-    """The node as text that is parsed to the same node; brackets wherever two operators meet."""
+    """The node as text that is parsed to the same node; brackets wherever two operators meet.
+
+    Parameters
+    ----------
+    node
+        Part of a parsed rule.
+
+    Returns
+    -------
+    str
+        Text of the rule.
+    """
     match node:
-        case Number(value):
+        case NumberLiteral(value):
             return number_text(value)
         case Text(value):
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -123,19 +145,52 @@ def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
 
 
 def name_text(name: str) -> str:
-    """A name as it is written in a rule: in backticks unless it is a plain word."""
+    """A name as it is written in a rule: in backticks unless it is a plain word.
+
+    Parameters
+    ----------
+    name
+        Name of an attribute.
+
+    Returns
+    -------
+    str
+        The name, in backticks unless it is a plain word.
+    """
     if PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
 def number_text(value: float) -> str:
-    """A number without an exponent where that is short, and never with a sign of its own."""
+    """A number without an exponent where that is short, and never with a sign of its own.
+
+    Parameters
+    ----------
+    value
+        A number that is not negative.
+
+    Returns
+    -------
+    str
+        Its shortest exact text.
+    """
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def names_in(node: Node) -> tuple[Name, ...]:
-    """All attributes that a node mentions, in order."""
+    """All attributes that a node mentions, in order.
+
+    Parameters
+    ----------
+    node
+        Part of a parsed rule.
+
+    Returns
+    -------
+    tuple[Name, ...]
+        Names with their positions, repeated as often as they occur.
+    """
     match node:
         case Name():
             return (node,)
@@ -151,4 +206,4 @@ def names_in(node: Node) -> tuple[Name, ...]:
 
 def _inner(node: Node) -> str:
     text = write(node)
-    return text if isinstance(node, Number | Text | Name) else f"({text})"
+    return text if isinstance(node, NumberLiteral | Text | Name) else f"({text})"

@@ -63,7 +63,18 @@ class Validity:
         return bool(self._of_twins) and len(self._real_twins.keys) > 0
 
     def twins(self, codes: Codes) -> Truth:
-        """Which twins of these people can exist, (n, m)."""
+        """Which twins of these people can exist under the rules, or occur in the table.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Truth
+            Truth values, (n, m).
+        """
         valid = np.ones((len(codes), self._twins.m), dtype=np.bool_)
         for rule in self._of_twins:
             valid &= rule.over(lambda column: self._column(codes, column))
@@ -73,7 +84,18 @@ class Validity:
         return valid
 
     def people(self, codes: Codes) -> Truth:
-        """Which people can exist: the rules about people hold, and at least one twin can exist."""
+        """Which people can exist: the rules about people hold, and at least one twin can exist.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Truth
+            Truth values, (n,).
+        """
         valid = np.ones(len(codes), dtype=np.bool_)
         for rule in self._of_people:
             valid &= rule.holds(codes)

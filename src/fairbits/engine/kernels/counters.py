@@ -58,7 +58,18 @@ def _full_add(builder: Any, one: ir.Value, two: ir.Value, three: ir.Value) -> tu
 
 @primitive
 def start(_typing: Any, shape: Any, _value: Any) -> Any:
-    """Counters that all hold `value`; there are as many planes as `shape`, a tuple, has entries."""
+    """Counters that all hold one value.
+
+    Parameters
+    ----------
+    shape
+        A tuple with as many entries as there are planes.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
     kind = CountersType(shape.count)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
@@ -77,9 +88,21 @@ def start(_typing: Any, shape: Any, _value: Any) -> Any:
 
 @primitive
 def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: Any) -> Any:
-    """Count the rows of four bitsets: eight words of each, at `offset` bytes from four consecutive addresses.
+    """Count the rows of four bitsets: eight words of each, at an offset in bytes from four consecutive addresses.
 
     The addresses are read here because an index that Numba sees is tested for being negative, four times over.
+
+    Parameters
+    ----------
+    counters
+        The counters.
+    addresses
+        Array of addresses.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
     """
     planes = counters.planes
 
@@ -107,7 +130,18 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
 
 @primitive
 def overflown(_typing: Any, counters: Any) -> Any:
-    """Whether any counter has."""
+    """Whether any counter has overflown.
+
+    Parameters
+    ----------
+    counters
+        The counters.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         rows = builder.extract_value(values[0], counters.planes)
@@ -120,7 +154,18 @@ def overflown(_typing: Any, counters: Any) -> Any:
 
 @primitive
 def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
-    """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors."""
+    """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors.
+
+    Parameters
+    ----------
+    counters
+        The counters.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         target = builder.inttoptr(values[1], VECTOR.as_pointer())

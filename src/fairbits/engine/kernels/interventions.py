@@ -77,7 +77,24 @@ class Decision(NamedTuple):
 
 @merged
 def start_tile(program, codes, first, tile):
-    """What the people of a tile bring to the first layer, whoever they are; says whether their codes are usable."""
+    """Put the people of a tile through the first layer, without the part of the twins.
+
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    codes
+        People, (n, attributes).
+    first
+        Row of the tile's first person.
+    tile
+        Working memory of a tile of people, flat.
+
+    Returns
+    -------
+    bool
+        Whether their codes can be used.
+    """
     usable = read_codes(program, codes, first, tile)
     if usable:
         first_layer(program, tile, program.widths[0], program.table_starts.size)
@@ -86,7 +103,19 @@ def start_tile(program, codes, first, tile):
 
 @merged
 def shared_layers(program, tile, twin, held):
-    """One twin through the layers that no intervention changes, and the pre-activation after them."""
+    """Run one twin through the layers that no intervention changes, and the pre-activation after them.
+
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    tile
+        Working memory of a tile of people, flat.
+    twin
+        Position of the twin.
+    held
+        The interventions in one layer, and where their buffers lie.
+    """
     widths, h = program.widths, program.widths[0]
     near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
     below = splat(program.slopes[0])
@@ -111,9 +140,25 @@ def shared_layers(program, tile, twin, held):
 
 @merged
 def later_layers(program, tile, held, do, weight, bias):
-    """One intervention through the rest of the network; gives where the outputs are.
+    """Run one intervention through the rest of the network.
 
-    `weight` and `bias` are the places of the layer after the intervened one.
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    tile
+        Working memory of a tile of people, flat.
+    held
+        The interventions in one layer, and where their buffers lie.
+    do
+        Position of the intervention.
+    weight, bias
+        Positions of the layer after the intervened one.
+
+    Returns
+    -------
+    int
+        Position of the outputs.
     """
     widths, layers = program.widths, program.widths.size - 1
     near, far, layer = program.near, program.far, held.layer + 1
@@ -138,7 +183,20 @@ def later_layers(program, tile, held, do, weight, bias):
 
 @merged
 def places(program, held):
-    """Where the weights and biases of the layer after the intervened one begin."""
+    """Where the weights and biases of the layer after the intervened one begin.
+
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    held
+        The interventions in one layer, and where their buffers lie.
+
+    Returns
+    -------
+    tuple
+        Both positions.
+    """
     weight, bias = np.int64(0), np.int64(0)
     for layer in range(1, held.layer + 1):
         weight += program.widths[layer - 1] * program.widths[layer]
@@ -148,7 +206,24 @@ def places(program, held):
 
 @merged
 def count_classes(tile, start, m, epsilon):
-    """k of the tile's people, as `partition.sweep` counts it, without the sizes of the classes."""
+    """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes.
+
+    Parameters
+    ----------
+    tile
+        Working memory of a tile of people, flat.
+    start
+        Position of the scores in the tile.
+    m
+        Number of twins.
+    epsilon
+        Tolerance between scores that count as the same.
+
+    Returns
+    -------
+    lanes
+        k of each person.
+    """
     opened = splat(INFINITY)
     for twin in range(m):
         opened = minimum(load(tile, start + twin * PEOPLE), opened)
@@ -170,9 +245,33 @@ def count_classes(tile, start, m, epsilon):
 def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
     """Keep the scores of one twin under one intervention, and count the favourable decisions.
 
-    `gap` is where the gaps of the tile begin.
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    tile
+        Working memory of a tile of people, flat.
+    near
+        Position of the outputs.
+    held
+        The interventions in one layer, and where their buffers lie.
+    slot
+        Position of the intervention in its block.
+    twin
+        Position of the twin.
+    m
+        Number of twins.
+    missing
+        Gaps: which twins cannot exist.
+    gap
+        Position of the tile's gaps.
+    threshold
+        Score from which a decision is favourable.
 
-    Gives zero for everybody whose outputs are finite, and NaN for the others.
+    Returns
+    -------
+    lanes
+        Zero for everybody whose outputs are finite, and NaN for the others.
     """
     outputs = program.widths[program.widths.size - 1]
     score = load(tile, near)
@@ -202,9 +301,32 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold
 
 @merged
 def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
-    """Count the classes under one intervention of the block and write the people's figures, from `row` on.
+    """Count the classes under one intervention of the block and write the people's figures.
 
-    The people are number `first` on of all.
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    scratch
+        Working memory.
+    held
+        The interventions in one layer, and where their buffers lie.
+    slot
+        Position of the intervention in its block.
+    m
+        Number of twins.
+    ruler
+        Tolerance, partition and threshold.
+    counts
+        Where figures are written.
+    row
+        Row from which they are written.
+    people
+        Number of people in the tile.
+    missing
+        Gaps: which twins cannot exist.
+    first
+        Number of the tile's first person among all.
     """
     tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.epsilon
     if ruler.grid:
@@ -228,9 +350,35 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, m
 
 @compiled
 def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing):
-    """Figures of the first `n` people of `codes` under every intervention; they are people `start` on of all.
+    """Figures of people under every intervention.
 
-    Gives the row where the first tile begins that has an unusable code or overflows the network, or -1.
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    scratch
+        Working memory.
+    codes
+        People, (n, attributes).
+    n
+        Number of people.
+    start
+        Row from which results are written.
+    held
+        The interventions in one layer, and where their buffers lie.
+    ruler
+        Tolerance, partition and threshold.
+    counts
+        Where figures are written.
+    people_in_all
+        Number of people of all chunks.
+    missing
+        Gaps: which twins cannot exist.
+
+    Returns
+    -------
+    int
+        The row where the first tile begins that has an unusable code or overflows the network, or −1.
     """
     tile = scratch.tile
     m = program.twins.size // program.widths[0]
@@ -260,9 +408,33 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
 
 @compiled
 def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hits):
-    """Add to `hits` how many of the `n` rows each intervention leaves decided as labelled.
+    """Count the rows that each intervention leaves decided as labelled.
 
-    Gives the row where the first tile with an unusable code begins, or -1.
+    Parameters
+    ----------
+    program
+        The plan as flat arrays for the kernels.
+    scratch
+        Working memory.
+    codes
+        People, (n, attributes).
+    labels
+        Positions of classes, (n,).
+    n
+        Number of people.
+    start
+        Row from which results are written.
+    held
+        The interventions in one layer, and where their buffers lie.
+    decision
+        How scores become a class.
+    hits
+        Counts, added to in place.
+
+    Returns
+    -------
+    int
+        The row where the first tile with an unusable code begins, or −1.
     """
     tile = scratch.tile
     weight, bias = places(program, held)

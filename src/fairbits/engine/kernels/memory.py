@@ -24,7 +24,20 @@ def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.V
 
 @primitive
 def load(_typing: Any, array: Any, index: Any) -> Any:
-    """The tile that starts at `index` of a flat float32 array."""
+    """The tile that starts at ``index`` of a flat float32 array.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values)
@@ -40,7 +53,22 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write a tile to `index` of a flat float32 array."""
+    """Write a tile to ``index`` of a flat float32 array.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+    value
+        The tile.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values[:2])
@@ -55,7 +83,20 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 @primitive
 def prefetch(_typing: Any, array: Any, index: Any) -> Any:
-    """Ask for a place that will be read soon. It may lie beyond the array: a prefetch cannot fail."""
+    """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         place = _pointer(context, builder, signature.args[0], *values)
@@ -72,7 +113,24 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
-    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
+    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then.
+
+    Parameters
+    ----------
+    codes
+        A flat float64 array.
+    index
+        Position in the array.
+    stride
+        Distance between two people.
+    shift
+        What is subtracted.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         array, index, stride, shift = values
@@ -117,7 +175,20 @@ def splat(_typing: Any, _number: Any) -> Any:
 
 @primitive
 def splat_at(_typing: Any, array: Any, index: Any) -> Any:
-    """The number at `index` of a flat float32 array, for every person."""
+    """The number at `index` of a flat float32 array, for every person.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
@@ -162,7 +233,20 @@ def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
 
 @primitive
 def transpose(_typing: Any, array: Any, index: Any) -> Any:
-    """Turn over, in place, the square of 24 tiles that starts at `index` of a flat float32 array."""
+    """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values)
@@ -189,7 +273,20 @@ def transpose(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
-    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
+    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array.
+
+    Parameters
+    ----------
+    array
+        A flat float32 array.
+    index
+        Position in the array.
+
+    Returns
+    -------
+    Any
+        Type signature and code generator.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:

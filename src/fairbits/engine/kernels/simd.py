@@ -46,6 +46,16 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     Numba looks only at the file of the function itself to see whether its copy on disk is still good. A kernel
     is made from all files of the engine, so their fingerprint becomes part of the name of the copy.
+
+    Parameters
+    ----------
+    function
+        The kernel.
+
+    Returns
+    -------
+    Any
+        The compiled kernel.
     """
     function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -59,21 +69,52 @@ def inlined(function: Callable[..., Any]) -> Any:
     """Compile into every caller: an array crosses a call boundary as seven arguments, too dear in a hot loop.
 
     Such a function is never called from Python, and need not be compiled for that.
+
+    Parameters
+    ----------
+    function
+        Part of a kernel.
+
+    Returns
+    -------
+    Any
+        The compiled function.
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
     return numba.njit(nogil=True, forceinline=True, **options)(function)
 
 
 def merged(function: Callable[..., Any]) -> Any:
-    """Put into its caller before that is compiled: a part of a kernel that has a name of its own, no cost.
+    """Mark a function to be put into its caller before that is compiled: a part of a kernel that costs no call.
 
-    For functions that a kernel calls once; the others are `inlined`, which compiles them only once.
+    For functions that a kernel calls once; the others are ``inlined``, which compiles them only once.
+
+    Parameters
+    ----------
+    function
+        Part of a kernel.
+
+    Returns
+    -------
+    Any
+        The function for Numba.
     """
     return numba.njit(nogil=True, inline="always", error_model="numpy")(function)
 
 
 def primitive(typer: Callable[..., Any]) -> Any:
-    """Make a function that emits LLVM code callable from kernels."""
+    """Make a function that emits LLVM code callable from kernels.
+
+    Parameters
+    ----------
+    typer
+        Gives type signature and code generator.
+
+    Returns
+    -------
+    Any
+        The function for Numba.
+    """
     return intrinsic(typer)
 
 
@@ -140,7 +181,18 @@ class Vector:
         return 0.0 - self
 
     def fma(self, factor: Vector | float, summand: Vector | float) -> Vector:
-        """Self * factor + summand, rounded once."""
+        """Self · factor + summand, rounded once.
+
+        Parameters
+        ----------
+        factor, summand
+            Vectors or numbers.
+
+        Returns
+        -------
+        Vector
+            The result.
+        """
         return self._call("fma", factor, summand)
 
     def floor(self) -> Vector:
@@ -148,21 +200,67 @@ class Vector:
         return self._call("floor")
 
     def if_greater(self, than: Vector | float, yes: Vector | float, no: Vector | float) -> Vector:
-        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN)."""
+        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN).
+
+        Parameters
+        ----------
+        than
+            What self is compared with.
+        yes, no
+            Vectors or numbers.
+
+        Returns
+        -------
+        Vector
+            The result.
+        """
         chosen = self.builder.fcmp_ordered(">", self.value, self._lift(than))
         return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
 
     def at_least(self, other: Vector | float) -> Vector:
-        """The larger of the two."""
+        """The larger of two.
+
+        Parameters
+        ----------
+        other
+            A vector or number.
+
+        Returns
+        -------
+        Vector
+            The result.
+        """
         return self.if_greater(other, self, other)
 
     def at_most(self, other: Vector | float) -> Vector:
-        """The smaller of the two."""
+        """The smaller of two.
+
+        Parameters
+        ----------
+        other
+            A vector or number.
+
+        Returns
+        -------
+        Vector
+            The result.
+        """
         larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
         return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
 
     def between(self, low: float, high: float) -> Vector:
-        """The nearest number within low..high; NaN stays NaN."""
+        """The nearest number within low..high; NaN stays NaN.
+
+        Parameters
+        ----------
+        low, high
+            The bounds.
+
+        Returns
+        -------
+        Vector
+            The result.
+        """
         below = self.builder.fcmp_ordered("<", self.value, self._lift(low))
         raised = self.builder.select(below, self._lift(low), self.value)
         above = self.builder.fcmp_ordered(">", raised, self._lift(high))
@@ -177,7 +275,18 @@ class Vector:
 
 
 def lanewise(formula: Callable[..., Vector]) -> Any:
-    """Make a formula over vectors a function of tiles that kernels can call."""
+    """Make a formula over vectors a function of tiles that kernels can call.
+
+    Parameters
+    ----------
+    formula
+        A formula over vectors.
+
+    Returns
+    -------
+    Any
+        The function for Numba.
+    """
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         tile = ir.Constant(TILE, ir.Undefined)

@@ -30,7 +30,7 @@ const colour = (place, scale) => {
   return `rgb(${a.map((part, i) => Math.round(part + (b[i] - part) * (at - left))).join(",")})`;
 };
 
-const MOST_FACETS = 8, MOST_SIDE = 60, MOST_NUMBERS = 600;
+const MAX_FACETS = 8, MAX_SIDE = 60, MAX_NUMBERS = 600;
 
 // The longest attribute across, the next one down, the shortest as separate tables; null where that cannot be read.
 const layout = (axes) => {
@@ -38,7 +38,7 @@ const layout = (axes) => {
   if (order.length > 3) return null;
   const [facet, row, column] = [...Array(3 - order.length).fill(null), ...order];
   const size = (i) => (i === null ? 1 : axes[i].values.length);
-  if (size(facet) > MOST_FACETS || size(row) > MOST_SIDE || size(column) > MOST_SIDE) return null;
+  if (size(facet) > MAX_FACETS || size(row) > MAX_SIDE || size(column) > MAX_SIDE) return null;
   const strides = axes.map((_, i) => axes.slice(i + 1).reduce((product, axis) => product * axis.values.length, 1));
   const twin = (f, r, c) => [[facet, f], [row, r], [column, c]].reduce((sum, [i, at]) => sum + (i === null ? 0 : at * strides[i]), 0);
   return { facet, row, column, size, twin };
@@ -62,7 +62,7 @@ const twinWords = (setting, answer, twin) => {
 };
 
 // Classes have numbers where one score tells them apart and the cells are large enough.
-const numbered = (answer) => answer.classes.length > 0 && answer.scores.length <= MOST_NUMBERS;
+const numbered = (answer) => answer.classes.length > 0 && answer.scores.length <= MAX_NUMBERS;
 
 const mapWords = (setting, answer) => {
   const words = ["One cell per twin, coloured by score" + (numbered(answer) ? "; the number is its ε-class, 1 the lowest." : ".")];

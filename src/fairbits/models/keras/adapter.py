@@ -18,7 +18,7 @@ from fairbits.models.direction import favourable_output, order_note, output_orde
 from fairbits.models.input_slots import Slot, slots_of, some_people
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 
@@ -26,7 +26,25 @@ _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDrop
 
 
 def import_keras(purpose: str) -> Any:
-    """Keras, or how to get it."""
+    """Import Keras.
+
+    Parameters
+    ----------
+    purpose
+        What it is needed for, for the message.
+
+    Returns
+    -------
+    Any
+        The module.
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    ModelError
+        If its backend cannot be used.
+    """
     _choose_backend()
     try:
         import keras
@@ -63,7 +81,23 @@ def _configured_backend() -> str:
 
 
 def read_keras(path: str | Path) -> Any:
-    """The model in a .keras file, in safe mode: no code from the file is run."""
+    """The model in a .keras file, in safe mode: no code from the file is run.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Any
+        A Keras model.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read.
+    """
     keras = import_keras("reading .keras files")
     try:
         return keras.saving.load_model(str(path), compile=False, safe_mode=True)
@@ -72,18 +106,38 @@ def read_keras(path: str | Path) -> Any:
 
 
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A Keras model, native where its layers form a chain of dense ones."""
+    """A Keras model, native where its layers form a chain of dense ones.
+
+    Parameters
+    ----------
+    model
+        The model.
+    schema
+        The attributes, and what is decided.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, with what is known of its inputs and classes.
+
+    Raises
+    ------
+    ModelError
+        If it does not fit the schema.
+    """
     try:
         return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
     except NotNative as error:
-        told = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
+        note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
-        return Loaded(inner, encoding, notes=(told, *read_note(inner.output, options)))
+        return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
     favourable, order = options.favourable, None
     notes: tuple[str, ...] = ()
@@ -102,7 +156,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     several = schema is not None and outputs == len(schema.classes)
     scored = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(scored, encoding, order, (told, *notes))
+    return Loaded(scored, encoding, order, (note, *notes))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
@@ -138,7 +192,23 @@ def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
 
 
 def chain_of_keras(model: Any) -> Chain:
-    """The operations of a Sequential or functional model in order."""
+    """The operations of a Sequential or functional model in order.
+
+    Parameters
+    ----------
+    model
+        The model.
+
+    Returns
+    -------
+    Chain
+        The operations.
+
+    Raises
+    ------
+    NotNative
+        If an operation is no part of a feed-forward network.
+    """
     chain = Chain()
     for layer in _in_order(model):
         _take(chain, layer)
@@ -146,7 +216,22 @@ def chain_of_keras(model: Any) -> Chain:
 
 
 def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
-    """The original model, from a file or a copy of one in memory, with the network's weights."""
+    """Write the original model with the weights of a network.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        The file, or the model in memory.
+    path
+        Where to write.
+
+    Raises
+    ------
+    ModelError
+        If the original has other layers.
+    """
     model = read_keras(original) if isinstance(original, str | Path) else _copy(original)
     chain = chain_of_keras(model)
     chain.network()
@@ -213,9 +298,9 @@ def _take(chain: Chain, layer: Any) -> None:
     if kind in _PASS:
         return
     if kind == "Dense":
-        chain.multiply(_array(layer.kernel), Source(layer.kernel.path))
+        chain.multiply(_array(layer.kernel), ParameterSource(layer.kernel.path))
         if layer.use_bias:
-            chain.scale(1.0, _array(layer.bias), Source(layer.bias.path))
+            chain.scale(1.0, _array(layer.bias), ParameterSource(layer.bias.path))
     if kind in {"Dense", "Activation"}:
         if hasattr(layer.activation, "__name__"):
             _activate(chain, layer.activation.__name__, layer)
@@ -239,7 +324,7 @@ def _normalise(chain: Chain, layer: Any) -> None:
     factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
     moved = _array(layer.moving_mean) * factor
     if layer.center:
-        chain.scale(factor, _array(layer.beta) - moved, Source(layer.beta.path, plus=moved))
+        chain.scale(factor, _array(layer.beta) - moved, ParameterSource(layer.beta.path, plus=moved))
     else:
         chain.scale(factor, -moved)
 

@@ -36,6 +36,13 @@ _HOMES = ("keras", "builtins", "")
 def check_keras(path: Path, options: ModelOptions) -> bool:
     """Hold what a .keras file declares against the limits.
 
+    Parameters
+    ----------
+    path
+        The file.
+    options
+        How the model is to be read and called.
+
     Returns
     -------
     bool
@@ -44,7 +51,7 @@ def check_keras(path: Path, options: ModelOptions) -> bool:
     Raises
     ------
     ModelError
-        Where it declares more than was granted, or asks for classes that are not Keras's.
+        If it declares more than was granted, or asks for classes that are not Keras's own.
     """
     entries = {entry.filename for entry in check_archive(path, options.max_model_bytes)}
     if _CONFIG not in entries:
@@ -79,7 +86,18 @@ def _check_weights(path: Path, weights: bytes, options: ModelOptions) -> None:
 
 
 def read_weights(given: tuple[bytes, int], _tell: sandbox.Tell) -> None:
-    """In the child: read every number once, after its declared size; refuse links out of the file."""
+    """Read every number of a weight file once, in the child process; links out of the file are refused.
+
+    Parameters
+    ----------
+    given
+        Content of the file, and the allowed number of bytes.
+
+    Raises
+    ------
+    ModelError
+        If it is too large, or links elsewhere.
+    """
     import h5py
 
     content, limit = given

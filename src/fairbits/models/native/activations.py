@@ -33,11 +33,38 @@ class Activation:
         return _FUNCTIONS[self.name].value(x, self.alpha)
 
     def slope(self, x: Array) -> Array:
-        """Its derivative at pre-activations."""
+        """The derivative at pre-activations.
+
+        Parameters
+        ----------
+        x
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Array
+            Slopes of the same shape.
+        """
         return _FUNCTIONS[self.name].slope(x, self.alpha)
 
     def inverse(self, y: float) -> float:
-        """A pre-activation whose activation is ``y``: what surgery writes into the bias."""
+        """A pre-activation whose activation is ``y``: what surgery writes into the bias.
+
+        Parameters
+        ----------
+        y
+            The wanted output.
+
+        Returns
+        -------
+        float
+            The pre-activation.
+
+        Raises
+        ------
+        ModelError
+            If the activation never takes this value.
+        """
         x = _FUNCTIONS[self.name].inverse(y, self.alpha)
         if x is None or not np.isfinite(x):
             raise ModelError(f"a {self.name} neuron can never put out {y:g}; choose a value in its range.")

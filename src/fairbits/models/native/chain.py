@@ -24,7 +24,7 @@ class NotNative(ModelError):
 
 
 @dataclass(slots=True)
-class Source:
+class ParameterSource:
     """A foreign parameter: its name, and how its array became the one used here."""
 
     name: str
@@ -33,7 +33,18 @@ class Source:
     plus: Matrix | float = 0.0
 
     def restore(self, array: Matrix) -> Matrix:
-        """The parameter's own array."""
+        """The parameter's own array, from the one used here.
+
+        Parameters
+        ----------
+        array
+            The array used here.
+
+        Returns
+        -------
+        Matrix
+            The array as the foreign model has it.
+        """
         return (array.T if self.transposed else array) / self.gain + self.plus
 
 
@@ -47,9 +58,9 @@ class Layer:
     bias: Matrix = field(default_factory=lambda: np.zeros(1))
     after: Matrix = field(default_factory=lambda: np.ones(1))
     shift: Matrix = field(default_factory=lambda: np.zeros(1))
-    weights_from: Source | None = None
-    bias_from: Source | None = None
-    shift_from: Source | None = None
+    weights_from: ParameterSource | None = None
+    bias_from: ParameterSource | None = None
+    shift_from: ParameterSource | None = None
     activation: Activation | None = None
 
     def folded(self) -> tuple[Matrix, Matrix]:
@@ -78,8 +89,21 @@ class Chain:
             return len(layer.before)
         return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
 
-    def multiply(self, matrix: Matrix, source: Source | None = None) -> None:
-        """x ↦ x @ matrix."""
+    def multiply(self, matrix: Matrix, source: ParameterSource | None = None) -> None:
+        """Take a product: x ↦ x @ matrix.
+
+        Parameters
+        ----------
+        matrix
+            Weights, (inputs, outputs).
+        source
+            The foreign parameter, where it may be changed.
+
+        Raises
+        ------
+        NotNative
+            If it does not fit what came before.
+        """
         self._going_on("a product")
         if matrix.ndim != 2:
             raise NotNative(f"a product with an array of shape {matrix.shape} is not a dense layer.")
@@ -93,8 +117,21 @@ class Chain:
         layer.matrix, layer.weights_from = np.asarray(matrix, dtype=np.float64), source
         self._open = layer
 
-    def scale(self, factor: Matrix | float, offset: Matrix | float, source: Source | None = None) -> None:
-        """x ↦ factor · x + offset, value by value; ``source`` where the offset is a bias that may change."""
+    def scale(self, factor: Matrix | float, offset: Matrix | float, source: ParameterSource | None = None) -> None:
+        """Take a scaling: x ↦ factor · x + offset, value by value.
+
+        Parameters
+        ----------
+        factor, offset
+            One number, or one for each value.
+        source
+            The foreign parameter, where the offset is a bias that may be changed.
+
+        Raises
+        ------
+        NotNative
+            If it does not fit what came before.
+        """
         self._going_on("a scaling")
         factor = np.asarray(factor, dtype=np.float64).ravel()
         offset = np.asarray(offset, dtype=np.float64).ravel()
@@ -115,7 +152,18 @@ class Chain:
             layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
 
     def activate(self, activation: Activation) -> None:
-        """An activation ends the open layer."""
+        """Take an activation, which ends the open layer.
+
+        Parameters
+        ----------
+        activation
+            The activation.
+
+        Raises
+        ------
+        NotNative
+            If it follows no dense layer.
+        """
         self._going_on(activation.name)
         if self._open is None:
             if not self.layers:
@@ -124,7 +172,18 @@ class Chain:
         self._close(activation)
 
     def end(self, head: Head) -> None:
-        """The outputs become a decision; nothing may follow."""
+        """Take the head, after which nothing may follow.
+
+        Parameters
+        ----------
+        head
+            How outputs become a decision.
+
+        Raises
+        ------
+        NotNative
+            If there was a head already.
+        """
         self._going_on(f"a {head} output")
         self.head = head
 
@@ -136,7 +195,23 @@ class Chain:
             self.activate(Activation("sigmoid"))
 
     def network(self, favourable: int | None = None) -> Network:
-        """The native network, once everything has been taken."""
+        """The native network of everything that was taken.
+
+        Parameters
+        ----------
+        favourable
+            Position of the favourable class.
+
+        Returns
+        -------
+        Network
+            The network.
+
+        Raises
+        ------
+        NotNative
+            If there is no dense layer, or the outputs make no decision.
+        """
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
         if self._open is None or self._open.matrix is None:  # an identity layer carries what is left to the output
@@ -153,7 +228,23 @@ class Chain:
         )
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
-        """What the foreign parameters must be for the model to be ``network``; only those that change."""
+        """Foreign parameters with which the foreign model is the given network.
+
+        Parameters
+        ----------
+        network
+            The network.
+
+        Returns
+        -------
+        dict[str, Matrix]
+            Arrays by name; only those that change.
+
+        Raises
+        ------
+        ModelError
+            If the original has other layers, or a shared parameter would have to differ.
+        """
         closed = [*self.layers, self._last()]
         if network.widths != tuple(layer.folded()[0].shape[1] for layer in closed):
             raise ModelError(f"the original has other layers than the network, whose widths are {network.widths}.")
@@ -192,7 +283,9 @@ def _untouched(layer: Layer) -> bool:
     return bool((layer.after == 1).all() and not layer.shift.any())
 
 
-def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int) -> list[tuple[Source, Matrix]]:
+def _restored(
+    layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: int
+) -> list[tuple[ParameterSource, Matrix]]:
     """The layer's own parameters for new native weights; untouched columns keep every bit."""
     old_w, old_b = layer.folded()
     new_w, new_b = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
@@ -207,7 +300,7 @@ def _restored(layer: Layer, weights: npt.ArrayLike, biases: npt.ArrayLike, i: in
         bias = (new_b - layer.shift) / layer.after - layer.offset @ matrix
     old_bias = np.broadcast_to(layer.bias, bias.shape)
     bias = np.where(same_b & same_w.all(axis=0), old_bias, bias)
-    found: list[tuple[Source, Matrix]] = []
+    found: list[tuple[ParameterSource, Matrix]] = []
     second = ("bias", layer.bias_from, bias, old_bias)
     if layer.bias_from is None and layer.shift_from is not None:  # a normalisation has the layer's only bias
         old_shift = np.broadcast_to(layer.shift, bias.shape)

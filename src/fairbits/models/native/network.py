@@ -45,7 +45,31 @@ class Network(SeveralClasses):
         head: Head | None = None,
         favourable: int | None = None,
     ) -> Network:
-        """A network from arrays of any float type, checked. The head defaults to what the last width suggests."""
+        """A network from arrays of any float type, checked.
+
+        Parameters
+        ----------
+        weights
+            Weights of each layer, (inputs, outputs).
+        biases
+            Biases of each layer, (outputs,).
+        activation
+            Activation after every layer but the last: one for all, or one each.
+        head
+            "softmax", "sigmoid" or "linear"; by default what the last width suggests.
+        favourable
+            Position of the favourable class; by default 1.
+
+        Returns
+        -------
+        Network
+            The network.
+
+        Raises
+        ------
+        ModelError
+            If shapes do not fit, or numbers are not finite.
+        """
         w = tuple(np.ascontiguousarray(layer, dtype=np.float32) for layer in weights)
         b = tuple(np.ascontiguousarray(layer, dtype=np.float32) for layer in biases)
         if isinstance(activation, str):
@@ -116,15 +140,58 @@ class Network(SeveralClasses):
         return {"softmax": self.widths[-1], "sigmoid": 2, "linear": 0}[self.head]
 
     def with_favourable(self, index: int) -> Network:
-        """The same network, scoring another class."""
+        """The same network, scoring another class.
+
+        Parameters
+        ----------
+        index
+            Position of the class.
+
+        Returns
+        -------
+        Network
+            A new network.
+        """
         return self if self.head == "linear" else replace(self, favourable=index)
 
     def logits(self, inputs: npt.ArrayLike) -> Array:
-        """Outputs before the head, (n, outputs)."""
+        """Outputs before the head.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Logits, (n, outputs).
+
+        Raises
+        ------
+        ModelError
+            If rows have another width.
+        """
         return self._forward(self._checked(inputs))[1][-1]
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row."""
+        """The favourable-class probability (or the predicted value) of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+
+        Raises
+        ------
+        ModelError
+            If rows have another width.
+        """
         logits = self.logits(inputs)
         if self.head == "linear":
             return logits[:, 0]
@@ -132,7 +199,23 @@ class Network(SeveralClasses):
         return score
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row, (n, classes)."""
+        """The probability of every class of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes).
+
+        Raises
+        ------
+        ModelError
+            If the network is a regression.
+        """
         logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network has no classes; use its scores.")
@@ -141,7 +224,23 @@ class Network(SeveralClasses):
         return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first."""
+        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions of classes, (n,).
+
+        Raises
+        ------
+        ModelError
+            If the network is a regression.
+        """
         logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network decides no class; use its scores.")
@@ -156,6 +255,23 @@ class Network(SeveralClasses):
         The margin is the favourable logit minus the log-sum of the others: its sigmoid is the score. The loss is
         the cross-entropy against the network's own label. All three point along the margin of one class; only the
         factor differs, and the margin is the one that does not fade where the network is certain.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        of
+            "score", "margin" or "loss".
+
+        Returns
+        -------
+        Array
+            Slopes, (n, inputs).
+
+        Raises
+        ------
+        OptionError
+            If there are no such gradients.
         """
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
@@ -173,7 +289,18 @@ class Network(SeveralClasses):
         return self._backward(befores, slope)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        """What every layer puts out, (n, width) each; the last one after the head."""
+        """Outputs of every layer; the last one after the head.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        tuple[Array, ...]
+            One array per layer, (n, neurons).
+        """
         afters = self._forward(self._checked(inputs))[1]
         last = afters[-1]
         if self.head == "softmax":
@@ -183,7 +310,27 @@ class Network(SeveralClasses):
         return (*afters[:-1], last)
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer with respect to the inputs, (n, inputs); the last before its head."""
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs; the last layer counts before its head.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        layer
+            Position of the layer, counted from 0.
+        slopes
+            Weights of the layer's outputs, (n, neurons).
+
+        Returns
+        -------
+        Array
+            Slopes, (n, inputs).
+
+        Raises
+        ------
+        OptionError
+            If there is no such layer.
+        """
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
         befores, _ = self._forward(self._checked(inputs))
@@ -195,7 +342,25 @@ class Network(SeveralClasses):
         return slope
 
     def with_interventions(self, interventions: Sequence[Do]) -> Network:
-        """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match."""
+        """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match.
+
+        Parameters
+        ----------
+        interventions
+            Layer, neuron and value of each.
+
+        Returns
+        -------
+        Network
+            A new network.
+
+        Raises
+        ------
+        OptionError
+            If there is no such neuron.
+        ModelError
+            If a neuron can never put out the value.
+        """
         weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
         for do in interventions:
             bias = self.holding_bias(do)
@@ -204,7 +369,25 @@ class Network(SeveralClasses):
         return replace(self, weights=tuple(weights), biases=tuple(biases))
 
     def holding_bias(self, do: Do) -> float:
-        """The bias that alone makes a neuron put out the value; refuses what no surgery can do."""
+        """The bias that alone makes a neuron put out a value.
+
+        Parameters
+        ----------
+        do
+            Layer, neuron and value.
+
+        Returns
+        -------
+        float
+            The bias.
+
+        Raises
+        ------
+        OptionError
+            If there is no such hidden neuron.
+        ModelError
+            If it can never put out the value.
+        """
         hidden = len(self.weights) - 1
         if not 0 <= do.layer < hidden:
             raise OptionError(f"layer {do.layer} is not a hidden layer; this network has layers 0 to {hidden - 1}.")
@@ -215,7 +398,18 @@ class Network(SeveralClasses):
         return self.activations_after[do.layer].inverse(do.value)
 
     def save(self, path: str | Path) -> None:
-        """Write the network as .npz or .onnx, by the ending of the name."""
+        """Write the network as .npz or .onnx, by the ending of the name.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        ModelError
+            If the ending is another one, or the file cannot be written.
+        """
         from fairbits.models.registry import save_network
 
         save_network(self, path)

@@ -59,10 +59,36 @@ def refit(
     pairs: Pairs | None = None,
     frozen: npt.ArrayLike = (),
 ) -> Network:
-    """A network of the same shape, trained further on encoded rows and their classes (or values, for a regression).
+    """A network of the same shape, trained further on encoded rows.
 
-    Targets of shape (n, classes) are probabilities of the classes.
-    ``frozen`` names inputs whose weights stay as they are.
+    Parameters
+    ----------
+    network
+        The network.
+    inputs
+        Encoded rows, (n, inputs).
+    targets
+        Positions of classes or values, (n,), or probabilities of the classes, (n, classes).
+    rng
+        Source of random numbers, for the order of rows.
+    fitting
+        Rate, epochs and other settings of the training.
+    pairs
+        Pairs of rows that should be scored alike.
+    frozen
+        Positions of inputs whose weights stay as they are.
+
+    Returns
+    -------
+    Network
+        A new network.
+
+    Raises
+    ------
+    ModelError
+        If rows and targets differ in number.
+    OptionError
+        If a penalty on pairs is asked for and none are given.
     """
     from threadpoolctl import threadpool_limits
 
@@ -99,7 +125,15 @@ class Slopes:
     biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
-        """Add another loss, weighted."""
+        """Add another loss, weighted.
+
+        Parameters
+        ----------
+        other
+            The other loss.
+        factor
+            Its weight.
+        """
         self.loss += factor * other.loss
         self.flat += self.flat.dtype.type(factor) * other.flat
 
@@ -135,9 +169,21 @@ class Learner:
         return replace(self._origin, weights=arrays[0], biases=arrays[1])
 
     def slopes(self, rows: Floats, targets: Floats) -> Slopes:
-        """Cross-entropy against classes, or the squared error against values.
+        """Cross-entropy against classes, or the squared error against values, with its slopes.
 
         Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
+
+        Parameters
+        ----------
+        rows
+            Encoded rows, (n, inputs).
+        targets
+            Positions of classes or values, (n,), or probabilities, (n, classes).
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
         """
         befores, afters = self._forward(rows)
         logits = afters[-1]
@@ -169,7 +215,20 @@ class Learner:
         return self._backward(rows, befores, afters, np.exp(logs) - wanted, float(loss.mean()))
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
-        """The squared difference between the scores of pairs, or between ``whole`` vectors of probabilities."""
+        """The squared difference between the scores of pairs, with its slopes.
+
+        Parameters
+        ----------
+        one, other
+            Encoded rows of the pairs, (n, inputs).
+        whole
+            Compare vectors of all class probabilities.
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
+        """
         rows = np.concatenate([one, other])
         befores, afters = self._forward(rows)
         if whole and self._origin.head == "softmax":
@@ -185,7 +244,15 @@ class Learner:
         return self._backward(rows, befores, afters, slope.astype(rows.dtype), float(np.mean(difference**2)))
 
     def step(self, slopes: Slopes, rate: float) -> None:
-        """One update of Adam."""
+        """One update of Adam.
+
+        Parameters
+        ----------
+        slopes
+            Slopes of the loss.
+        rate
+            Learning rate.
+        """
         self._time += 1
         rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
         slope = slopes.flat

@@ -18,7 +18,7 @@ from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.onnx.graph import FLOATS, Graph, as_reals, read_proto
 from fairbits.models.onnx.limits import check_operators
 from fairbits.models.options import ModelOptions
@@ -40,7 +40,27 @@ FAVOURABLE_KEY = "fairbits.favourable"
 
 
 def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
+    """The model in an ONNX file: native where it can be, else in ONNX Runtime.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model, with what is known of its inputs and classes.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or does not fit the schema.
+    """
     options = options or ModelOptions()
     graph = named(path, options.max_model_bytes)
     try:
@@ -61,7 +81,25 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
 
 
 def named(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Graph:
-    """The graph in a file, with the file named if it is of no use."""
+    """The graph in a file; errors name the file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Returns
+    -------
+    Graph
+        The graph.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read.
+    """
     proto = read_proto(path, max_model_bytes)
     try:
         return Graph(proto)
@@ -175,16 +213,16 @@ class GraphReader:
         others = [(n, self._constant(n, node)) for n in node.input if n and n != self.current]
         first = node.input[0] == self.current
         if kind == "MatMul" and first:
-            chain.multiply(others[0][1], Source(others[0][0]))
+            chain.multiply(others[0][1], ParameterSource(others[0][0]))
         elif kind == "Gemm" and first and not _integer(options, "transA"):
             flip, gain = bool(_integer(options, "transB")), _real(options, "alpha")
             name, matrix = others[0]
-            chain.multiply((matrix.T if flip else matrix) * gain, Source(name, transposed=flip, gain=gain))
+            chain.multiply((matrix.T if flip else matrix) * gain, ParameterSource(name, transposed=flip, gain=gain))
             if len(others) > 1:
                 beta = _real(options, "beta")
-                chain.scale(1.0, others[1][1] * beta, Source(others[1][0], gain=beta))
+                chain.scale(1.0, others[1][1] * beta, ParameterSource(others[1][0], gain=beta))
         elif kind == "Add":
-            chain.scale(1.0, others[0][1], Source(others[0][0]))
+            chain.scale(1.0, others[0][1], ParameterSource(others[0][0]))
         elif kind == "Sub":
             chain.scale(1.0 if first else -1.0, -others[0][1] if first else others[0][1])
         elif kind == "Mul":
@@ -197,7 +235,7 @@ class GraphReader:
         elif kind == "BatchNormalization" and first:
             gain_, offset_, mean, variance = (array for _, array in others)
             factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            chain.scale(factor, offset_ - mean * factor, Source(others[1][0], plus=mean * factor))
+            chain.scale(factor, offset_ - mean * factor, ParameterSource(others[1][0], plus=mean * factor))
         else:
             raise NotNative(f"the operation {kind} is not understood.")
 

@@ -29,7 +29,25 @@ def import_onnx() -> ModuleType:
 
 
 def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
-    """A checked ONNX model, within the limits of what it declares."""
+    """A checked ONNX model, within the limits of what it declares.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
+    Returns
+    -------
+    Any
+        The model's protocol buffer.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or declares more than allowed.
+    """
     onnx = import_onnx()
     from google.protobuf.message import DecodeError
 
@@ -76,7 +94,18 @@ class Graph:
         self.inputs = [_input(e) for e in graph.input if e.name not in self.constants and e.name in used]
 
     def leading_to(self, name: str) -> list[Any]:
-        """The nodes that a value follows from, in order, constants left out."""
+        """The nodes that a value follows from, in order, without constants.
+
+        Parameters
+        ----------
+        name
+            Name of the value.
+
+        Returns
+        -------
+        list[Any]
+            Nodes.
+        """
         wanted, needed = [name], set()
         while wanted:
             node = self.made_by.get(wanted.pop())
@@ -115,7 +144,22 @@ class Graph:
 
 
 def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
-    """Part of a graph as a model of its own, which ends at ``output``."""
+    """Part of a graph as a model of its own.
+
+    Parameters
+    ----------
+    graph
+        The ONNX graph.
+    nodes
+        Nodes of the part.
+    output
+        Name of the value at which it ends.
+
+    Returns
+    -------
+    bytes
+        The model as bytes.
+    """
     onnx = import_onnx()
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
@@ -143,7 +187,23 @@ def _text(value: object) -> str:
 
 
 def as_reals(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """A constant as numbers, if it is any."""
+    """A constant as numbers.
+
+    Parameters
+    ----------
+    array
+        The constant.
+
+    Returns
+    -------
+    npt.NDArray[np.float64]
+        The same as float64.
+
+    Raises
+    ------
+    ModelError
+        If it holds no numbers.
+    """
     if array.dtype.kind not in "fiub":
         raise ModelError(f"it computes with a constant of {array.dtype} where numbers were expected.")
     return np.asarray(array, dtype=np.float64)

@@ -65,10 +65,19 @@ _SIZES = {"Shape", "Size"}
 def check_proto(model: Any, path: Path, max_model_bytes: int) -> None:
     """Refuse a graph with more nodes or larger tensors than granted, and data outside the model's folder.
 
+    Parameters
+    ----------
+    model
+        The model's protocol buffer.
+    path
+        The file.
+    max_model_bytes
+        Allowed size in bytes.
+
     Raises
     ------
     ModelError
-        Naming the limit.
+        If it has too many nodes or too large tensors, or data outside its folder.
     """
     nodes = total = 0
     for graph in _graphs(model, path):
@@ -98,11 +107,13 @@ def check_operators(model: Any, nodes: list[Any], max_model_bytes: int) -> None:
         The model, whose functions and constants the nodes may use.
     nodes
         The nodes that are going to run.
+    max_model_bytes
+        Allowed size in bytes.
 
     Raises
     ------
     ModelError
-        Naming the operator.
+        If an operator is unknown, or could make more than allowed.
     """
     scope = _Scope(model.graph, nodes)
     scope.functions = {function.name for function in model.functions}

@@ -20,7 +20,29 @@ Feed = dict[str, npt.NDArray[Any]]
 
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
-    """A function that runs part of a graph."""
+    """A function that runs part of a graph in ONNX Runtime.
+
+    Parameters
+    ----------
+    graph
+        The ONNX graph.
+    nodes
+        Nodes of the part.
+    output
+        Name of the value at which it ends.
+
+    Returns
+    -------
+    Callable[[Feed], npt.NDArray[Any]]
+        From inputs by name to the value.
+
+    Raises
+    ------
+    MissingDependencyError
+        If ONNX Runtime is not installed.
+    ModelError
+        If it does not take the graph.
+    """
     try:
         import onnxruntime as runtime
     except ImportError:
@@ -55,7 +77,18 @@ class Feeder:
         return self.feed(codes[:, self._pick])
 
     def feed(self, seen: Codes) -> Feed:
-        """Rows of the attributes that the model sees."""
+        """Inputs of the graph.
+
+        Parameters
+        ----------
+        seen
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Feed
+            Arrays by name of the input.
+        """
         if len(self.inputs) == 1:
             entry = self.inputs[0]
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
@@ -90,7 +123,27 @@ class Feeder:
 
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
+    """The whole graph as a black box. Without a schema its rows are those of its single numeric input.
+
+    Parameters
+    ----------
+    graph
+        The ONNX graph.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If the inputs are no table of numbers and there is no schema.
+    """
     run = session_of(graph, graph.nodes, graph.output)
     name = "the ONNX model"
     if schema is None:
@@ -109,7 +162,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         )
         return Loaded(box, None, graph.classes)
     feeder = Feeder(graph.inputs, schema, options.columns)
-    told = None if schema.classes else graph.classes
+    guessed = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
     order = output_order(schema, graph.classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
@@ -122,7 +175,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         name=name,
     )
     notes = order_note(schema, graph.classes, options, single=None)
-    own = told if schema.classes else None
+    own = guessed if schema.classes else None
     named = names_decide(schema, graph.classes)
     return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
 

@@ -17,7 +17,20 @@ _OPERATIONS = {"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmo
 
 
 def write_onnx(network: Network, path: str | Path) -> None:
-    """A native network as an ONNX file: Gemm and activation by turns, probabilities at the end."""
+    """Write a network as an ONNX file: Gemm and activation by turns, probabilities at the end.
+
+    Parameters
+    ----------
+    network
+        The network.
+    path
+        The file.
+
+    Raises
+    ------
+    MissingDependencyError
+        If onnx is not installed.
+    """
     onnx = import_onnx()
     from fairbits._version import __version__
 
@@ -50,7 +63,24 @@ def write_onnx(network: Network, path: str | Path) -> None:
 
 
 def activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
-    """The node of an activation."""
+    """The node of an activation.
+
+    Parameters
+    ----------
+    helper
+        ``onnx.helper``.
+    activation
+        The activation.
+    source
+        Name of its input.
+    result
+        Name of its output.
+
+    Returns
+    -------
+    Any
+        A node.
+    """
     if activation.name in {"gelu", "gelu_tanh"}:
         approximate = "tanh" if activation.name == "gelu_tanh" else "none"
         return helper.make_node("Gelu", [source], [result], approximate=approximate)
@@ -61,12 +91,38 @@ def activation_node(helper: Any, activation: Activation, source: str, result: st
 
 
 def has_encoders(path: str | Path) -> bool:
-    """Whether a graph takes a table as people have it, and encodes it itself."""
+    """Whether a graph takes a table with labels and encodes it itself.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bool
+        True where it does.
+    """
     return bool(GraphReader(named(path)).stem)
 
 
 def rewrite_onnx(network: Network, original: str | Path, path: str | Path) -> None:
-    """The original graph with the network's weights: same shape, same encoders, other numbers."""
+    """The original graph with the network's weights: same shape, same encoders, other numbers.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        The file that the network came from.
+    path
+        Where to write.
+
+    Raises
+    ------
+    ModelError
+        If the original has other layers.
+    """
     onnx = import_onnx()
     graph = named(original)
     reader = GraphReader(graph)

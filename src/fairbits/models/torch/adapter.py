@@ -16,14 +16,30 @@ from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.activations import Activation
-from fairbits.models.native.chain import Chain, Matrix, NotNative, Source
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.options import ModelOptions
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
 
 
 def import_torch(purpose: str) -> Any:
-    """PyTorch, or how to get it."""
+    """Import PyTorch.
+
+    Parameters
+    ----------
+    purpose
+        What it is needed for, for the message.
+
+    Returns
+    -------
+    Any
+        The module.
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    """
     try:
         import torch
     except ImportError:
@@ -32,7 +48,27 @@ def import_torch(purpose: str) -> Any:
 
 
 def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A module, native where it is a chain of dense layers."""
+    """A PyTorch module as a model, native where it is a chain of dense layers.
+
+    Parameters
+    ----------
+    module
+        The module.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it is no module, or does not fit the schema.
+    """
     if not isinstance(module, import_torch("reading PyTorch modules").nn.Module):
         raise ModelError(f"a {type(module).__name__!r} of PyTorch is no module; hand over the nn.Module itself.")
     module.eval()  # dropout and batch statistics belong to training
@@ -51,7 +87,23 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
 
 
 def chain_of_module(module: Any) -> Chain:
-    """The operations of a module in order; parameters are named as in its state dict."""
+    """The operations of a module in order; parameters are named as in its state dict.
+
+    Parameters
+    ----------
+    module
+        The module.
+
+    Returns
+    -------
+    Chain
+        The operations.
+
+    Raises
+    ------
+    NotNative
+        If it cannot be traced, or is no chain.
+    """
     torch = import_torch("reading PyTorch modules")
     try:
         traced = torch.fx.symbolic_trace(module)
@@ -107,16 +159,33 @@ def _parameters(module: Any, path: str) -> Parameters:
 
 
 def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Parameters) -> None:
-    """One operation, by its plain name, with its settings and parameters."""
+    """Add one operation to a chain.
+
+    Parameters
+    ----------
+    chain
+        Operations so far.
+    name
+        Plain name of the operation.
+    given
+        Its settings.
+    held
+        Its parameters.
+
+    Raises
+    ------
+    NotNative
+        If it is no part of a feed-forward network.
+    """
     if given.get("train") is True or given.get("training") is True:
         raise NotNative(f"the operation {name} was recorded while training; call eval() first.")
     if name in _PASS:
         return
     if name == "linear" and "weight" in held:
         path, matrix = held["weight"]
-        chain.multiply(matrix.T, Source(path, transposed=True))
+        chain.multiply(matrix.T, ParameterSource(path, transposed=True))
         if "bias" in held:
-            chain.scale(1.0, held["bias"][1], Source(held["bias"][0]))
+            chain.scale(1.0, held["bias"][1], ParameterSource(held["bias"][0]))
     elif name in {"batchnorm1d", "batch_norm"} and "running_mean" in held:
         _normalise(chain, given, held)
     elif name == "sigmoid":
@@ -136,7 +205,7 @@ def _normalise(chain: Chain, given: dict[str, Any], held: Parameters) -> None:
         factor = factor * held["weight"][1]
     if "bias" in held:
         path, bias = held["bias"]
-        chain.scale(factor, bias - mean * factor, Source(path, plus=mean * factor))
+        chain.scale(factor, bias - mean * factor, ParameterSource(path, plus=mean * factor))
     else:
         chain.scale(factor, -mean * factor)
 

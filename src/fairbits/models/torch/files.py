@@ -27,7 +27,27 @@ _OF_TENSORS = {"torch", "torch._utils", "torch.storage", "collections"}
 
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """An exported program: read as data where it is a chain of dense layers, else run, if trusted."""
+    """An exported program: read as data where it is a chain of dense layers, else run, if trusted.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, or would have to run and is not trusted.
+    """
     archive = Archive(path)
     try:
         return Loaded(read_output(archive.chain().network(options.favourable), options))
@@ -50,7 +70,27 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
 
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted."""
+    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted.
+
+    Parameters
+    ----------
+    path
+        The file.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be read, there is no factory, or it is not trusted.
+    """
     if options.factory is not None:
         check_reference(options.factory, trust_code=options.trust_code)
     elif not options.trust_pickle:
@@ -61,7 +101,25 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
 
 
 def module_of(path: Path, options: ModelOptions) -> Any:
-    """The module with its weights in place."""
+    """The module with its weights in place.
+
+    Parameters
+    ----------
+    path
+        The file.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Any
+        A PyTorch module.
+
+    Raises
+    ------
+    ModelError
+        If there is no factory, or it makes something else.
+    """
     torch = import_torch("reading PyTorch weights")
     held = _load(torch, path, options)
     if isinstance(held, torch.nn.Module):
@@ -113,7 +171,24 @@ def _no_factory(path: Path) -> ModelError:
 
 
 def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
-    """A module as .pt2, or its state dict as .pt or .pth."""
+    """Write a module as .pt2, or its state dict as .pt or .pth.
+
+    Parameters
+    ----------
+    module
+        The PyTorch module.
+    inputs
+        Width of its input.
+    path
+        The file.
+    plain
+        Whether no neurons are held, which a state dict could not keep.
+
+    Raises
+    ------
+    ModelError
+        If the ending is another one, or interventions would be lost.
+    """
     torch = import_torch("writing PyTorch files")
     if path.suffix in {".pt", ".pth"}:
         if not plain:
@@ -129,7 +204,17 @@ def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) ->
 
 
 def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
-    """The original archive with the network's weights."""
+    """Write the original archive with the network's weights.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        The archive that the network came from.
+    path
+        Where to write.
+    """
     archive = Archive(original)
     chain = archive.chain()
     chain.network()
@@ -137,7 +222,19 @@ def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
 
 
 def rewrite_weights(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
-    """The original file with the network's weights: a state dict, or a whole module where it held one."""
+    """Write the original file with the network's weights: a state dict, or a whole module where it held one.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        The file that the network came from.
+    path
+        Where to write.
+    options
+        How the model is to be read and called.
+    """
     torch = import_torch("writing PyTorch files")
     held = _load(torch, original, options)
     if isinstance(held, torch.nn.Module):
@@ -148,7 +245,17 @@ def rewrite_weights(network: Network, original: Path, path: Path, options: Model
 
 
 def rewrite_module(network: Network, module: Any, path: Path) -> None:
-    """A module's state dict (or its export) with the network's weights; the module itself stays as it is."""
+    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is.
+
+    Parameters
+    ----------
+    network
+        The network.
+    module
+        The PyTorch module.
+    path
+        Where to write.
+    """
     torch = import_torch("writing PyTorch files")
     state = _changed_state(network, module)
     if path.suffix in {".pt", ".pth"}:

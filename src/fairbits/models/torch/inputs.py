@@ -20,7 +20,23 @@ _TRIAL = 64
 
 
 def running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
-    """A module that runs in PyTorch, and why it is not native.
+    """A module as a model that runs in PyTorch.
+
+    Parameters
+    ----------
+    module
+        The PyTorch module.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+    why
+        Why it is not native, for the note.
+
+    Returns
+    -------
+    Loaded
+        The model.
 
     Raises
     ------
@@ -28,12 +44,12 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
         If an input cannot be mapped to attributes, or it fails on people of the schema.
     """
     names = input_names(module)
-    told = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
+    note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
     if len(names) > 1:
         if schema is None:
             raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
         model, encoding = _with_slots(module, names, schema, options)
-        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
     try:
         model = TorchModel.of(module, schema, options)
     except ModelError as error:
@@ -43,12 +59,23 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
             model, encoding = _with_slots(module, names or ["rows"], schema, options)
         except ModelError:
             raise error from None  # what it says of plain rows is closer to the matter
-        return Loaded(model, encoding, notes=(told, *read_note(model.output, options)))
-    return Loaded(model, notes=(told, *read_note(model.output, options)))
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
+    return Loaded(model, notes=(note, *read_note(model.output, options)))
 
 
 def input_names(module: Any) -> list[str]:
-    """What ``forward`` must be given, by name."""
+    """Names of the arguments that ``forward`` must be given.
+
+    Parameters
+    ----------
+    module
+        The PyTorch module.
+
+    Returns
+    -------
+    list[str]
+        Names; empty where they cannot be found out.
+    """
     try:
         parameters = inspect.signature(module.forward).parameters.values()
     except (AttributeError, TypeError, ValueError):  # compiled code, or no method of that name

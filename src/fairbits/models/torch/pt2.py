@@ -51,7 +51,23 @@ class Archive:
             raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
 
     def weight(self, name: str) -> npt.NDArray[Any]:
-        """One parameter; pickled ones are refused."""
+        """One parameter.
+
+        Parameters
+        ----------
+        name
+            Name of the parameter.
+
+        Returns
+        -------
+        npt.NDArray[Any]
+            Its values.
+
+        Raises
+        ------
+        NotNative
+            If it is pickled, a view, or of an unknown type.
+        """
         held = self.config[name]
         if held.get("use_pickle"):
             raise NotNative(f"its parameter {name!r} is pickled.")
@@ -66,7 +82,15 @@ class Archive:
         return values[: math.prod(shape)].reshape(shape)
 
     def write(self, path: str | Path, changed: dict[str, npt.NDArray[np.float64]]) -> None:
-        """The same archive with other values for some parameters."""
+        """Write the archive with other values for some parameters.
+
+        Parameters
+        ----------
+        path
+            Where to write.
+        changed
+            Arrays by name of the parameter.
+        """
         entries = dict(self.entries)
         for name, array in changed.items():
             old = self.weight(name)

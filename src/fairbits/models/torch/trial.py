@@ -20,7 +20,20 @@ Run = Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
 
 
 def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
-    """Probabilities lie within [0, 1] and add up to 1; anything else that decides is a logit."""
+    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
+
+    Parameters
+    ----------
+    found
+        Outputs on trial rows, (n, outputs).
+    regression
+        Whether the subject has no classes.
+
+    Returns
+    -------
+    Output
+        "probability", "logit" or "value".
+    """
     if regression:
         return "value"
     within = bool(((found >= 0) & (found <= 1)).all())
@@ -32,9 +45,32 @@ def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
 def rows_for(
     run: Run, module: Any, schema: Schema | None, options: ModelOptions, count: int
 ) -> npt.NDArray[np.floating]:
-    """Encoded people whom it takes: by the plain encodings where there is a schema, else by what its first layer tells.
+    """Encoded people that the module takes: by the plain encodings where there is a schema, else by its first layer.
 
-    Never noise where people are known: an embedding takes the codes of labels and nothing else.
+    Where people are known they are never random numbers: an embedding takes the codes of labels and nothing else.
+
+    Parameters
+    ----------
+    run
+        Calls the module.
+    module
+        The PyTorch module.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+    count
+        Number of rows.
+
+    Returns
+    -------
+    npt.NDArray[np.floating]
+        Rows, (count, inputs).
+
+    Raises
+    ------
+    ModelError
+        If it takes none of them.
     """
     complaint = "it has no dense layer that tells; give a schema."
     tried: list[npt.NDArray[np.floating]] = []
@@ -58,7 +94,22 @@ def rows_for(
 
 
 def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
-    """Activation modules with one (n, width) output that run once; without any, every dense layer but the last."""
+    """Names of layers to look into: activations with one (n, width) output that run once, or dense layers but the last.
+
+    Parameters
+    ----------
+    run
+        Calls the module.
+    module
+        The PyTorch module.
+    rows
+        Encoded rows, (n, inputs).
+
+    Returns
+    -------
+    tuple[str, ...]
+        Names of submodules.
+    """
     torch = import_torch("running PyTorch modules")
     calls: dict[str, int] = {}
     handles = []

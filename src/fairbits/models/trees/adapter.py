@@ -29,6 +29,20 @@ MAX_BYTES = 2_000_000_000
 def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A booster's own file: LightGBM's text, XGBoost's JSON or UBJSON, CatBoost's .cbm or JSON.
 
+    Parameters
+    ----------
+    file
+        The file.
+    schema
+        The attributes; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+
     Raises
     ------
     ModelError
@@ -81,7 +95,18 @@ def _text(content: bytes) -> str:
 
 
 def is_booster(model: Any) -> bool:
-    """Whether an object in memory is one of the libraries' tree models."""
+    """Whether an object in memory is one of the libraries' tree models.
+
+    Parameters
+    ----------
+    model
+        Any object.
+
+    Returns
+    -------
+    bool
+        True where it is.
+    """
     return is_sklearn_ensemble(model) or _library_of(model) is not None
 
 
@@ -96,18 +121,50 @@ def _library_of(model: Any) -> str | None:
 
 
 def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A fitted tree model in memory.
+    """A fitted tree model in memory as a native model.
+
+    Parameters
+    ----------
+    model
+        The object.
+    schema
+        The attributes; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
 
     Raises
     ------
     NotNative
-        If its trees do not say it all; the reason is in the message.
+        If its trees are not the whole model; the message says why.
     """
     return tree_loaded(read_object(model, schema), schema, options)
 
 
 def read_object(model: Any, schema: Schema | None) -> Read:
-    """The trees of a fitted model in memory."""
+    """The trees of a fitted model in memory.
+
+    Parameters
+    ----------
+    model
+        The object.
+    schema
+        The attributes; None where they are not known.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+
+    Raises
+    ------
+    NotNative
+        If its trees cannot be read.
+    """
     if is_sklearn_ensemble(model):
         return ensemble_of_sklearn(model)
     library = _library_of(model)
@@ -138,7 +195,22 @@ def read_object(model: Any, schema: Schema | None) -> Read:
 
 
 def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """The model that was read, with its features found in the schema."""
+    """The model that was read, with its features found in the schema.
+
+    Parameters
+    ----------
+    read
+        Trees, features and classes as they were read.
+    schema
+        The attributes; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Loaded
+        The model.
+    """
     read = settled(read, schema, options)
     if schema is None:
         model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
@@ -149,7 +221,24 @@ def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loa
 
 
 def with_encoding(read: Read, encoding: Encoding, schema: Schema, notes: tuple[str, ...] = ()) -> Loaded:
-    """The model that was read, behind an encoding that is known; its classes in the schema's order."""
+    """The model that was read, behind a known encoding; its classes in the schema's order.
+
+    Parameters
+    ----------
+    read
+        Trees, features and classes as they were read.
+    encoding
+        How attributes become inputs.
+    schema
+        The attributes, and what is decided.
+    notes
+        Notes for whoever reads the results.
+
+    Returns
+    -------
+    Loaded
+        The model.
+    """
     ensemble, labels = read.ensemble, read.labels
     if labels is not None and ensemble.outputs > 1 and labels != schema.classes and set(labels) == set(schema.classes):
         ensemble = ensemble.reordered([labels.index(name) for name in schema.classes])
@@ -159,7 +248,27 @@ def with_encoding(read: Read, encoding: Encoding, schema: Schema, notes: tuple[s
 
 
 def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
-    """What a single output means, where the objective does not tell: a logit, a probability, or a value."""
+    """The model that was read, with the meaning of its output settled: a logit, a probability, or a value.
+
+    Parameters
+    ----------
+    read
+        Trees, features and classes as they were read.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Read
+        The same, or a new record.
+
+    Raises
+    ------
+    ModelError
+        If it predicts several values at once.
+    """
     ensemble = read.ensemble
     decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
     if not read.classes and ensemble.outputs > 1:
@@ -191,9 +300,25 @@ _PEOPLE, _APART = 128, 1e-5
 
 
 def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptions) -> str:
-    """Why the trees that were read are not what the model in memory predicts; "" where they are.
+    """Why the trees that were read do not predict what the model in memory predicts.
 
     A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
+
+    Parameters
+    ----------
+    loaded
+        The model as it was read.
+    model
+        The model in memory.
+    schema
+        The attributes, and what is decided; None where they are not known.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    str
+        The reason; "" where they agree.
     """
     from fairbits.models.loaded import fit_to_schema, told_by_model
 
@@ -232,7 +357,25 @@ def _through_library(content: bytes, file: Path, schema: Schema | None, options:
 
 
 def library_model(content: bytes, file: Path) -> Any:
-    """The library's own object for a file."""
+    """The library's own object for a file.
+
+    Parameters
+    ----------
+    content
+        Bytes of the file.
+    file
+        The file.
+
+    Returns
+    -------
+    Any
+        The object.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the library is not installed.
+    """
     name = "catboost" if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000] else ""
     name = name or ("lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost")
     try:

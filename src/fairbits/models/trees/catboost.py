@@ -41,7 +41,23 @@ _MAX_DEPTH = 64
 
 
 def open_file(file: Path) -> Any:
-    """CatBoost's own object for a .cbm or JSON file."""
+    """CatBoost's own object for a .cbm or JSON file.
+
+    Parameters
+    ----------
+    file
+        The file.
+
+    Returns
+    -------
+    Any
+        The object.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be opened.
+    """
     catboost = _library()
     model = catboost.CatBoost()
     try:
@@ -56,12 +72,38 @@ def open_file(file: Path) -> Any:
 
 
 def read_cbm(file: Path, schema: Schema | None) -> Read:
-    """A binary file, by way of CatBoost."""
+    """Read a binary file by way of CatBoost.
+
+    Parameters
+    ----------
+    file
+        The file.
+    schema
+        The attributes, and what is decided; None where they are not known.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+    """
     return read_live(open_file(file), schema)
 
 
 def read_live(model: Any, schema: Schema | None) -> Read:
-    """A model in memory, by way of the JSON that it writes."""
+    """Read a model in memory by way of the JSON that it writes.
+
+    Parameters
+    ----------
+    model
+        The object.
+    schema
+        The attributes, and what is decided; None where they are not known.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+    """
     catboost = _library()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -72,7 +114,22 @@ def read_live(model: Any, schema: Schema | None) -> Read:
 
 
 def read_document(document: Mapping[str, Any], file: Path, schema: Schema | None) -> Read:
-    """A JSON file; where it lacks the hashes of its categories, CatBoost is asked for them."""
+    """Read a JSON file; where it lacks the hashes of its categories, CatBoost is asked for them.
+
+    Parameters
+    ----------
+    document
+        Content of the file.
+    file
+        The file.
+    schema
+        The attributes, and what is decided; None where they are not known.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+    """
     info = document["features_info"]
     if isinstance(info, dict) and info.get("categorical_features") and not info.get("cat_features_hash"):
         _read(document)  # refuses a damaged file before the library sees it

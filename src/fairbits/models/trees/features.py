@@ -59,7 +59,27 @@ class Read:
 
 
 def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
-    """How codes become rows of features, and what had to be assumed."""
+    """How codes become rows of features, and notes on what had to be assumed.
+
+    Parameters
+    ----------
+    read
+        Trees, features and classes as they were read.
+    schema
+        The attributes.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    tuple[Encoding, tuple[str, ...]]
+        Encoding and notes.
+
+    Raises
+    ------
+    ModelError
+        If a feature cannot be made from the attributes.
+    """
     features, notes = read.features, []
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     used |= {feature for feature, _ in features.derived.values()}

@@ -25,12 +25,39 @@ _VERSIONS = {"v2", "v3", "v4"}
 
 
 def is_lightgbm(text: str) -> bool:
-    """Whether a text begins as LightGBM's files do."""
+    """Whether a text begins as LightGBM's files do.
+
+    Parameters
+    ----------
+    text
+        Beginning of a file.
+
+    Returns
+    -------
+    bool
+        True where it does.
+    """
     return text.lstrip().startswith("tree\n") or text.startswith("tree\r\n")
 
 
 def ensemble_of_text(text: str) -> Read:
-    """What a model file says."""
+    """Read a model file.
+
+    Parameters
+    ----------
+    text
+        Content of the file.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+
+    Raises
+    ------
+    Damaged
+        If the file is cut off, or of an unknown version.
+    """
     head, *blocks = text.replace("\r\n", "\n").partition("\nend of trees")[0].split("\nTree=")
     facts = _facts(head)
     if not is_lightgbm(text):

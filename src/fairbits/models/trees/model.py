@@ -35,17 +35,50 @@ class TreeModel(SeveralClasses):
         return self.ensemble.features
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each row of features."""
+        """The favourable-class probability (or the predicted value) of each row of features.
+
+        Parameters
+        ----------
+        inputs
+            Rows of features, (n, features).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         return self.chosen(self._predictions(inputs)).astype(np.float32)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of features."""
+        """The probability of every class of each row of features.
+
+        Parameters
+        ----------
+        inputs
+            Rows of features, (n, features).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes).
+        """
         found = self._predictions(inputs)
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
         return both.astype(np.float32)
 
     def chosen(self, predictions: Floats) -> Floats:
-        """The score among the predictions (…, outputs)."""
+        """The score among the predictions.
+
+        Parameters
+        ----------
+        predictions
+            Predictions, (…, outputs).
+
+        Returns
+        -------
+        Floats
+            Scores, of the shape without the last axis.
+        """
         if predictions.shape[-1] > 1:
             return predictions[..., self.favourable]
         only = predictions[..., 0]
@@ -57,7 +90,23 @@ class TreeModel(SeveralClasses):
         return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
 
     def with_favourable(self, index: int) -> TreeModel:
-        """The same trees, scoring another class."""
+        """The same trees, scoring another class.
+
+        Parameters
+        ----------
+        index
+            Position of the class.
+
+        Returns
+        -------
+        TreeModel
+            A new model.
+
+        Raises
+        ------
+        ModelError
+            If there is no such class.
+        """
         if self.classes and not 0 <= index < self.classes:
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)

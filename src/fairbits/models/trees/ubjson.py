@@ -17,7 +17,23 @@ _MAX_DEPTH = 64
 
 
 def read_ubjson(content: bytes) -> Any:
-    """The document in a file."""
+    """The document in a file.
+
+    Parameters
+    ----------
+    content
+        Bytes of the file.
+
+    Returns
+    -------
+    Any
+        The document.
+
+    Raises
+    ------
+    Damaged
+        If it is no readable UBJSON.
+    """
     reader = _Reader(content)
     return reader.value(reader.marker(), 0)
 

@@ -27,7 +27,25 @@ _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "su
 
 
 def ensemble_of_document(document: Any) -> Read:
-    """What a model's document says."""
+    """Read a model's document.
+
+    Parameters
+    ----------
+    document
+        The document.
+
+    Returns
+    -------
+    Read
+        Trees, features and classes.
+
+    Raises
+    ------
+    Damaged
+        If something is missing, or does not fit.
+    NotNative
+        If it is linear.
+    """
     learner = _table(document, "learner")
     facts = _table(learner, "learner_model_param")
     features = _whole(facts, "num_feature")
@@ -239,7 +257,23 @@ def _categories(cats: Any, kinds: list[str], features: int) -> dict[int, tuple[A
 
 
 def document_of_bytes(content: bytes) -> Any:
-    """The document in a JSON or UBJSON file."""
+    """The document in a JSON or UBJSON file.
+
+    Parameters
+    ----------
+    content
+        Bytes of the file.
+
+    Returns
+    -------
+    Any
+        The document.
+
+    Raises
+    ------
+    Damaged
+        If it cannot be read.
+    """
     text = content.lstrip()
     if text[:1] == b"{" and text[1:2] in (b'"', b" ", b"\n", b"\r", b"\t"):
         try:
@@ -286,12 +320,39 @@ def _numbers(parent: Mapping[str, Any], key: str, kind: Any, count: int | None =
 
 
 def is_xgboost(document: Any) -> bool:
-    """Whether a document has the main table of XGBoost's files."""
+    """Whether a document has the main table of XGBoost's files.
+
+    Parameters
+    ----------
+    document
+        Any document.
+
+    Returns
+    -------
+    bool
+        True where it has.
+    """
     return isinstance(document, dict) and isinstance(document.get("learner"), dict)
 
 
 def linear_of_document(document: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]:
-    """Weights (features, outputs), bias with base margin, and the link of a gblinear booster."""
+    """Weights, bias with base margin, and the link of a gblinear booster.
+
+    Parameters
+    ----------
+    document
+        The document.
+
+    Returns
+    -------
+    tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]
+        Weights (features, outputs), bias (outputs,), and the link.
+
+    Raises
+    ------
+    Damaged
+        If weights are not finite.
+    """
     learner = _table(document, "learner")
     facts = _table(learner, "learner_model_param")
     features, outputs = _whole(facts, "num_feature"), max(_whole(facts, "num_class", 0), 1)

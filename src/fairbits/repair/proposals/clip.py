@@ -27,6 +27,22 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
     Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the
     grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
     for one box only. One class is the plain average: then nobody's decision depends on a twin either.
+
+    Parameters
+    ----------
+    guarantee
+        Number of classes that nobody may exceed.
+    epsilon
+        Tolerance between scores that count as the same.
+    partition
+        "constrained" or "grid".
+    vector
+        Whether whole vectors of probabilities are compared.
+
+    Returns
+    -------
+    float
+        The half width tau.
     """
     if guarantee == 1:
         return 0.0
@@ -36,7 +52,24 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
 
 
 def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool = False) -> int:
-    """The most classes that anybody can have, for a half width taken with room for rounding."""
+    """The largest number of classes that anybody can have, for a half width with room for rounding.
+
+    Parameters
+    ----------
+    tau
+        Half width.
+    epsilon
+        Tolerance between scores that count as the same.
+    partition
+        "constrained" or "grid".
+    vector
+        Whether whole vectors of probabilities are compared.
+
+    Returns
+    -------
+    int
+        Number of classes.
+    """
     if tau == 0:
         return 1
     if vector:
@@ -46,7 +79,22 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
 
 
 def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
-    """Scores with their log-odds (for a regression: their values) moved; rising, and the same for every twin."""
+    """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin.
+
+    Parameters
+    ----------
+    scores
+        Scores, any shape.
+    shift
+        What is added.
+    regression
+        Whether scores are values.
+
+    Returns
+    -------
+    Doubles
+        Scores of the same shape.
+    """
     exact = np.asarray(scores, dtype=np.float64)
     if shift == 0:
         return exact
@@ -58,7 +106,22 @@ def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Double
 
 
 def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
-    """The mean over the twins (n, m, …) by weight, over those that can exist; over all where none can."""
+    """The weighted mean over the twins that can exist; over all where none can.
+
+    Parameters
+    ----------
+    scores
+        Scores, (n, m) or (n, m, classes).
+    weights
+        Share of each twin, (m,).
+    valid
+        Which twins can exist, (n, m); None means all.
+
+    Returns
+    -------
+    Doubles
+        Means, (n,) or (n, classes).
+    """
     exact = np.asarray(scores, dtype=np.float64)
     if valid is None:
         return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
@@ -69,9 +132,21 @@ def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.b
 
 
 def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Scores of people or twins, moved towards the average until no further from it than tau, less room for rounding.
+    """Scores moved towards the average until no further from it than tau, less room for rounding.
 
-    ``own`` and ``centre`` are broadcast; with ``vector`` scores the last axis is the classes.
+    Parameters
+    ----------
+    own
+        Scores; broadcast against ``centre``.
+    centre
+        Averages over twins.
+    tau
+        Half width.
+
+    Returns
+    -------
+    Doubles
+        Scores of the common shape.
     """
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
@@ -80,7 +155,22 @@ def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
 
 
 def clipped_vectors(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """The same for vectors of probabilities, classes last: all move by one factor, so that they still add up."""
+    """Vectors of probabilities moved towards the average until no further from it than tau; they still add up to 1.
+
+    Parameters
+    ----------
+    own
+        Probabilities, classes last; broadcast against ``centre``.
+    centre
+        Averages over twins.
+    tau
+        Half width.
+
+    Returns
+    -------
+    Doubles
+        Probabilities of the common shape.
+    """
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
     apart = own - centre

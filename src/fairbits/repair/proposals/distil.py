@@ -21,7 +21,7 @@ from fairbits.repair.proposals.guard import Guard
 #: People near the rows for every row, at least and at most so many.
 NEAR, FEWEST, MOST = 4, 8_000, 20_000
 #: Rows of the table that the pupil hears about.
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 #: Attributes of a person that are taken from another row.
 CHANGED = (1, 3)
 UPDATES, RATE = 4_000, 2e-3
@@ -133,7 +133,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 
 
 def lessons(
-    guard: Guard, rows: Codes, rng: np.random.Generator, *, most: int = MOST_ROWS
+    guard: Guard, rows: Codes, rng: np.random.Generator, *, most: int = MAX_ROWS
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
     """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
     if len(rows) > most:

@@ -20,14 +20,14 @@ from fairbits.repair.proposals.values import around, candidates, is_off
 
 #: Twins, and rows, that a step of the search looks at; the sets that come out are judged on more.
 TWINS_LOOKED_AT = 16_000
-FEWEST_CASES, MOST_CASES = 300, 1_000
+MIN_CASES, MAX_CASES = 300, 1_000
 ROWS_LOOKED_AT = 15_000
 #: So much of the accuracy budget is used: the sample may flatter a set by chance.
 BUDGET_USED = 0.95
 #: At most so many neurons in a set, and so many sets.
-MOST_NEURONS, MOST_SETS = 12, 8
+MAX_NEURONS, MAX_SETS = 12, 8
 #: A step must lower mean k by this share of what it was at the start, or the search ends.
-LEAST_GAIN = 0.004
+MIN_GAIN = 0.004
 #: Accuracy that is not worth counting when gains are weighed against losses; infinity means: gains alone.
 THRIFTS = (0.002, float("inf"))
 
@@ -53,7 +53,7 @@ class Bench:
         self.network = network
         self.setting = setting
         self.encoding = setting.subject.encoding
-        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, FEWEST_CASES, MOST_CASES))
+        count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, MIN_CASES, MAX_CASES))
         self.cases = plan.cases[:count]
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
@@ -64,7 +64,18 @@ class Bench:
         self.start = self.measured(())
 
     def measured(self, dos: Sequence[Do]) -> HeldSet:
-        """One set as it does on the sample."""
+        """Mean k and accuracy of one set of held neurons on the sample.
+
+        Parameters
+        ----------
+        dos
+            Interventions.
+
+        Returns
+        -------
+        HeldSet
+            The set with its figures.
+        """
         network = self.network.with_interventions(dos)
         k = float(self.setting.evaluator(network).evaluate(self.cases).k.mean())
         if network.head == "linear":
@@ -72,7 +83,20 @@ class Bench:
         return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
 
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
-        """Mean k and accuracy of each further intervention on top of those that are held."""
+        """Mean k and accuracy of each further intervention on top of those that are held.
+
+        Parameters
+        ----------
+        held
+            Interventions that are in place.
+        dos
+            Interventions to try.
+
+        Returns
+        -------
+        tuple[Doubles, Doubles]
+            Mean k and accuracy, one per intervention.
+        """
         network = self.network.with_interventions(held)
         found = hold(self.setting.evaluator(network), self.cases, dos)
         if network.head == "linear":
@@ -114,6 +138,20 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
     Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
     to the suspect layer. A repair that would not lower mean k is left out.
+
+    Parameters
+    ----------
+    bench
+        The sample, and the questions asked about it.
+    floor
+        Accuracy that must be kept.
+    layer
+        Position of the layer to keep to; None means all.
+
+    Returns
+    -------
+    dict[str, HeldSet]
+        Sets by name.
     """
     tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
     if not tried:
@@ -132,7 +170,20 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
 
 def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
-    """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy."""
+    """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy.
+
+    Parameters
+    ----------
+    bench
+        The sample, and the questions asked about it.
+    floor
+        Accuracy that must be kept.
+
+    Returns
+    -------
+    list[HeldSet]
+        Sets of neurons, fewest first.
+    """
     tried = candidates(bench.network, bench.inputs)
     if not tried:
         return []
@@ -145,7 +196,7 @@ def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
         return []
     best = [held for held, keep in zip(found, front([(-f.k, f.accuracy) for f in found]), strict=True) if keep]
     ranked = sorted({held.dos: held for held in best}.values(), key=lambda held: -held.k)
-    places = np.unique(np.linspace(0, len(ranked) - 1, MOST_SETS).round().astype(int))
+    places = np.unique(np.linspace(0, len(ranked) - 1, MAX_SETS).round().astype(int))
     return sorted((ranked[i] for i in places), key=lambda held: (len(held.dos), held.k))
 
 
@@ -153,13 +204,13 @@ def _forward(bench: Bench, tried: list[Do], floor: float, thrift: float) -> list
     """Add the neuron that lowers mean k most for what it costs, until none is left that pays."""
     path: list[HeldSet] = []
     now = bench.start
-    for _ in range(2 * MOST_NEURONS):
+    for _ in range(2 * MAX_NEURONS):
         taken = {(do.layer, do.neuron) for do in now.dos}
         left = [do for do in tried if (do.layer, do.neuron) not in taken]
-        if len(now.dos) >= MOST_NEURONS or not left:
+        if len(now.dos) >= MAX_NEURONS or not left:
             break
         ks, exact = bench.effects(now.dos, left)
-        best = _most_worth(now, ks, exact, floor, thrift, LEAST_GAIN * bench.start.k)
+        best = _most_worth(now, ks, exact, floor, thrift, MIN_GAIN * bench.start.k)
         if best is None:
             break
         now = _pruned(bench, HeldSet((*now.dos, left[best]), float(ks[best]), float(exact[best])), floor)
@@ -194,7 +245,7 @@ def _refined(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
     tried = around(bench.network, bench.inputs, held.dos)
     for _ in range(len(held.dos)):
         ks, exact = bench.effects(held.dos, tried)
-        best = _most_worth(held, ks, exact, floor, float("inf"), LEAST_GAIN * bench.start.k)
+        best = _most_worth(held, ks, exact, floor, float("inf"), MIN_GAIN * bench.start.k)
         if best is None:
             return held
         moved = tried[best]

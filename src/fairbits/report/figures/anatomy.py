@@ -11,16 +11,27 @@ from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, picture, say
-from fairbits.report.record import Debugged, Layer, Neuron
+from fairbits.report.record import Debugged, Neuron, ReportLayer
 from fairbits.report.words import number, percent, signed
 
 #: Neurons drawn in one column; the others are in the table.
-MOST_NEURONS = 64
+MAX_NEURONS = 64
 _HEIGHT, _FOOT, _HEAD = 420, 92, 16
 
 
 def network(found: Debugged) -> tuple[Picture, dict[str, str]]:
-    """The picture, and the words for every neuron that can be pointed at."""
+    """The network as layers, with the neurons of the suspect layer.
+
+    Parameters
+    ----------
+    found
+        What debugging found.
+
+    Returns
+    -------
+    tuple[Picture, dict[str, str]]
+        The picture, and a sentence for every neuron that can be pointed at.
+    """
     layers = found.layers
     width = max(420, min(860, 130 * len(layers)))
     made = picture(width, _HEIGHT)
@@ -44,20 +55,20 @@ def network(found: Debugged) -> tuple[Picture, dict[str, str]]:
     return made, words
 
 
-def _reach(layer: Layer) -> float:
+def _reach(layer: ReportLayer) -> float:
     """Half the height of a column of neurons."""
-    shown = min(layer.width, MOST_NEURONS)
+    shown = min(layer.width, MAX_NEURONS)
     return min((_HEIGHT - _FOOT - 2 * _HEAD) / 2, 11.0 * (shown - 1) / 2 + 1)
 
 
-def _heights(layer: Layer) -> np.ndarray:
-    shown = min(layer.width, MOST_NEURONS)
+def _heights(layer: ReportLayer) -> np.ndarray:
+    shown = min(layer.width, MAX_NEURONS)
     middle = _FOOT + (_HEIGHT - _FOOT) / 2
     return middle + np.linspace(_reach(layer), -_reach(layer), shown) if shown > 1 else np.array([middle])
 
 
-def _radius(layer: Layer) -> float:
-    shown = min(layer.width, MOST_NEURONS)
+def _radius(layer: ReportLayer) -> float:
+    shown = min(layer.width, MAX_NEURONS)
     return float(np.clip(_reach(layer) / max(shown - 1, 1) * 0.86, 1.6, 7.0)) if shown > 1 else 6.0
 
 
@@ -72,7 +83,7 @@ def _between(ax: Frame, left: float, left_reach: float, right: float, right_reac
     ax.add_patch(Polygon(corners, closed=True, facecolor=BAND, edgecolor="none", zorder=0))
 
 
-def _dots(ax: Frame, place: float, layer: Layer) -> None:
+def _dots(ax: Frame, place: float, layer: ReportLayer) -> None:
     radius = _radius(layer)
     for height in _heights(layer):
         ax.add_patch(Circle((place, height), radius, facecolor=GREY, edgecolor="none"))
@@ -85,7 +96,7 @@ def _halo(ax: Frame, place: float, reach: float) -> None:
     ax.add_patch(box)
 
 
-def _suspects(ax: Frame, place: float, layer: Layer, neurons: Sequence[Neuron], k_mean: float) -> dict[str, str]:
+def _suspects(ax: Frame, place: float, layer: ReportLayer, neurons: Sequence[Neuron], k_mean: float) -> dict[str, str]:
     """Orange raises k when active, blue lowers it, pale does neither; without an ACD a ring is left."""
     known = {neuron.neuron: neuron for neuron in neurons}
     most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
@@ -106,7 +117,22 @@ def _suspects(ax: Frame, place: float, layer: Layer, neurons: Sequence[Neuron], 
 
 
 def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -> str:
-    """One neuron in one sentence."""
+    """One neuron in one sentence.
+
+    Parameters
+    ----------
+    layer, index
+        Number of the layer and of the neuron.
+    neuron
+        What is known about it, if anything.
+    k_mean
+        Mean k of the cases as they are.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     start = f"Layer {layer}, neuron {index}"
     if neuron is None:
         return f"{start}: not studied."
@@ -118,7 +144,7 @@ def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -
     return f"{start}: {acd}; {held}, mean k goes from {number(k_mean, 2)} to {number(neuron.k_mean, 2)}{accuracy}."
 
 
-def _foot(ax: Frame, place: float, layer: Layer, total: int, *, last: bool) -> None:
+def _foot(ax: Frame, place: float, layer: ReportLayer, total: int, *, last: bool) -> None:
     name = "protected input" if layer.layer == 0 else f"layer {layer.layer}" + (" (output)" if last else "")
     how = {"ha": "center", "va": "center"}
     say(ax, place, 62, name, weight="bold", color=ORANGE if layer.suspect else INK, **how)
@@ -126,6 +152,6 @@ def _foot(ax: Frame, place: float, layer: Layer, total: int, *, last: bool) -> N
     if layer.rho is not None:
         say(ax, place, 28, f"ρ {signed(layer.rho)}", color=INK, **how)
         say(ax, place, 11, f"{layer.votes / total:.0%} of cases", color=MUTED, fontsize=SMALL, **how)
-    if layer.width > MOST_NEURONS:
-        say(ax, place, _HEIGHT - 8, f"first {MOST_NEURONS}", color=MUTED, **how)
+    if layer.width > MAX_NEURONS:
+        say(ax, place, _HEIGHT - 8, f"first {MAX_NEURONS}", color=MUTED, **how)
     ax.plot([place - 30, place + 30], [74, 74], color=RULE, linewidth=1)

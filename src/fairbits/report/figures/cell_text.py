@@ -28,7 +28,13 @@ class Numbers(Artist):
         self._places = ax.transData
 
     def draw(self, renderer: Any) -> None:
-        """Write every word."""
+        """Draw every word.
+
+        Parameters
+        ----------
+        renderer
+            Matplotlib's renderer.
+        """
         if not self._words:  # whole vectors are compared: no cell has a class by its score
             return
         prop = FontProperties(family=["DejaVu Sans"], size=self._size)

@@ -16,16 +16,29 @@ from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, pict
 from fairbits.report.record import Moment, Repaired, Share
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
-MOST_BARS = 45
+MAX_BARS = 45
 #: Rows of bars that can still be read.
-MOST_VALUES = 40
+MAX_VALUES = 40
 _COUNTS = FuncFormatter(lambda value, _: f"{value / 1e6:g} M" if value >= 1e6 else f"{value:,.0f}")
 
 
 def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Picture:
-    """How many people at each k; those whose decision flips in orange, where that is known."""
+    """Number of people at each k; those whose decision flips in orange, where that is known.
+
+    Parameters
+    ----------
+    counts
+        K, people, and people whose decision flips.
+    what
+        What is counted, for the axis.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     least, most = counts[0][0], counts[-1][0]
-    width = -(-(most - least + 1) // MOST_BARS)
+    width = -(-(most - least + 1) // MAX_BARS)
     bins = np.zeros((2, (most - least) // width + 1))
     for k, people, flips in counts:
         bins[:, (k - least) // width] += people - (flips or 0), flips or 0
@@ -43,7 +56,18 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
 
 
 def progress(moments: Sequence[Moment]) -> Picture:
-    """The largest k so far, and below it the cases so far, over the seconds of the search."""
+    """The largest k so far and, below it, the cases so far, over the seconds of the search.
+
+    Parameters
+    ----------
+    moments
+        Figures at some moments of the search.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(420, 250)
     seconds = [moment.seconds for moment in moments]
     upper = frame(made, (58, 138, 412, 214))
@@ -66,7 +90,18 @@ def progress(moments: Sequence[Moment]) -> Picture:
 
 
 def shapley(shares: Sequence[Share]) -> Picture:
-    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark."""
+    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark.
+
+    Parameters
+    ----------
+    shares
+        Bits of each protected attribute.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     ranked = sorted(shares, key=lambda share: -share.shapley)
     height = 64 + 38 * len(ranked)
     made = picture(420, height)
@@ -90,8 +125,19 @@ def shapley(shares: Sequence[Share]) -> Picture:
 
 
 def stakes(values: Sequence[Stake]) -> Picture | None:
-    """Per protected value: how often it gets the lowest score (left) and the highest (right)."""
-    if not values or len(values) > MOST_VALUES or not any(v.lowest or v.highest for v in values):
+    """Per protected value: how often it gets the lowest score (left) and the highest (right).
+
+    Parameters
+    ----------
+    values
+        Shares of each protected value.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None where there is nothing to show, or too much.
+    """
+    if not values or len(values) > MAX_VALUES or not any(v.lowest or v.highest for v in values):
         return None
     places, place, last = [], 0.0, values[0].attribute
     heads = {0: 0.0}
@@ -119,7 +165,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
         say(ax, -0.02, where, name, transform=ax.get_yaxis_transform(), ha="right", va="center", weight="bold")
     ax.set_xlim(-reach, reach)
     ax.set_ylim(place + 0.6, -0.6)
-    ticks(ax, "y", places, [value.value for value in values], most=MOST_VALUES)
+    ticks(ax, "y", places, [value.value for value in values], most=MAX_VALUES)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
     middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
     say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)
@@ -128,7 +174,18 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
 
 
 def pareto(found: Repaired) -> Picture:
-    """Mean k against accuracy on held-out evidence; a line joins those that none beats where they were chosen."""
+    """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats.
+
+    Parameters
+    ----------
+    found
+        All repairs.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
     allowed = found.accuracy_before - found.max_accuracy_loss
@@ -148,7 +205,7 @@ def pareto(found: Repaired) -> Picture:
     _label_points(ax, found)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
     ax.margins(0.09, 0.14)
-    name_axes(ax, "mean k of held-out cases (1: no class but one)", f"{found.quality} on held-out rows")
+    name_axes(ax, "mean k of held-out cases (1 = all twins in one class)", f"{found.quality} on held-out rows")
     return made
 
 

@@ -31,11 +31,11 @@ from fairbits.report.record import Axes, Portrait
 Floats = npt.NDArray[np.float64]
 
 #: Beyond this many twins, cells carry no class numbers and are drawn as one image.
-MOST_CELLS = 240
+MAX_CELLS = 240
 #: Beyond these, a heat map could not be read: the staircase alone is shown.
-MOST_FACETS, MOST_SIDE = 8, 60
+MAX_FACETS, MAX_SIDE = 8, 60
 #: Dots on the staircase.
-MOST_DOTS = 400
+MAX_DOTS = 400
 _STEPS = [1, 2, 5, 10]
 _ROW, _WIDTH, _LEFT = 27, 420, 118
 
@@ -52,14 +52,27 @@ class Grid:
 
 
 def grid_of(person: Portrait, axes: Axes) -> Grid | None:
-    """The longest attribute across, the next one down, the shortest as facets; None where that cannot be read."""
+    """Scores as a grid: the longest attribute across, the next one down, the shortest as facets.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Grid | None
+        The grid; None where it could not be read.
+    """
     sizes = [len(values) for values in axes.values]
     if not 1 <= len(sizes) <= 3:
         return None
     order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
     shape = [sizes[i] for i in order]
     padded = [1] * (3 - len(order)) + shape
-    if padded[0] > MOST_FACETS or max(padded[1:]) > MOST_SIDE:
+    if padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
         return None
     scores, classes = (
         np.asarray(values).reshape(sizes).transpose(order).reshape(padded)
@@ -72,7 +85,20 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
 
 
 def heat_map(person: Portrait, axes: Axes) -> Picture | None:
-    """Two or three protected attributes: a cell per twin, its class number in it, a line where the decision turns."""
+    """Two or three protected attributes: a cell per twin with its class, a line where the decision changes.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None for another number of attributes.
+    """
     grid = grid_of(person, axes)
     if grid is None or grid.row is None:
         return None
@@ -103,7 +129,7 @@ def _cells(
     rows, columns = scores.shape
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(rows - 0.5, -0.5)
-    if scores.size > MOST_CELLS:
+    if scores.size > MAX_CELLS:
         ax.imshow(scores, cmap=SCORE_COLOURS, norm=norm, aspect="auto", interpolation="nearest")
     else:
         edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
@@ -139,7 +165,20 @@ def _border(side: Floats) -> list[list[tuple[float, float]]]:
 
 
 def line(person: Portrait, axes: Axes) -> Picture | None:
-    """One protected attribute: its values across, the score upwards."""
+    """One protected attribute: its values across, the score upwards.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None for several attributes.
+    """
     if len(axes.names) != 1:
         return None
     made = picture(_WIDTH, 300)
@@ -156,14 +195,27 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
 
 
 def staircase(person: Portrait, axes: Axes) -> Picture:
-    """All scores from the lowest to the highest, the classes as bands."""
+    """All scores from the lowest to the highest, the classes as bands.
+
+    Parameters
+    ----------
+    person
+        The person, the scores of all twins and their classes.
+    axes
+        Protected attributes and their values.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(_WIDTH, 340)
     ax = bare(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)
     order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
     scores = given[order]
     _bands(ax, scores, np.asarray(person.classes)[order] if person.classes else None)
-    places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MOST_DOTS)).round().astype(int))
+    places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MAX_DOTS)).round().astype(int))
     low = _below(scores[places], axes.threshold)
     for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):
         ax.plot(places[which] + 1, scores[places][which], "o", color=colour, markersize=4.2, markeredgewidth=0)

@@ -29,7 +29,18 @@ class Picture(Figure):
 
 
 def picture(width: float = 420, height: float = 280) -> Picture:
-    """An empty picture of so many pixels. Text is never mathematics: labels come from files."""
+    """An empty picture; its text is never read as mathematics, since labels come from files.
+
+    Parameters
+    ----------
+    width, height
+        Size in pixels.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     with mpl.rc_context(STYLE):
         made = Picture(figsize=(width / _UNITS, height / _UNITS), dpi=_UNITS)
     made.set_facecolor(GROUND)
@@ -37,7 +48,22 @@ def picture(width: float = 420, height: float = 280) -> Picture:
 
 
 def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | None = "y") -> Frame:
-    """A frame at (left, bottom, right, top) pixels of the picture, with nothing but thin rules."""
+    """A frame with nothing but thin rules.
+
+    Parameters
+    ----------
+    made
+        The picture.
+    box
+        Left, bottom, right and top in pixels of the picture.
+    grid
+        Rules along "x", "y" or "both"; None draws none.
+
+    Returns
+    -------
+    Frame
+        The frame.
+    """
     width, height = made.get_size_inches() * _UNITS
     left, bottom, right, top = box
     ax = made.add_axes((left / width, bottom / height, (right - left) / width, (top - bottom) / height))
@@ -53,14 +79,41 @@ def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | N
 
 
 def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
-    """A frame without the machinery of axes, for pictures of which a page has dozens: `along` and `across` label it."""
+    """A frame without axes, for pictures of which a page has dozens; ``along`` and ``across`` label it.
+
+    Parameters
+    ----------
+    made
+        The picture.
+    box
+        Left, bottom, right and top in pixels of the picture.
+
+    Returns
+    -------
+    Frame
+        The frame.
+    """
     ax = frame(made, box, grid=None)
     ax.set_axis_off()
     return ax
 
 
 def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, turned: bool = False) -> None:
-    """Labels below a bare frame."""
+    """Labels below a bare frame.
+
+    Parameters
+    ----------
+    ax
+        The frame to draw in.
+    places
+        Where they stand.
+    labels
+        The labels.
+    most
+        How many to show.
+    turned
+        Draw them at an angle.
+    """
     step = max(1, -(-len(labels) // most))
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
     where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
@@ -70,7 +123,21 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: in
 
 
 def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, rules: bool = False) -> None:
-    """Labels to the left of a bare frame; with ``rules``, a thin line at each of them."""
+    """Labels to the left of a bare frame.
+
+    Parameters
+    ----------
+    ax
+        The frame to draw in.
+    places
+        Where they stand.
+    labels
+        The labels.
+    most
+        How many to show.
+    rules
+        Draw a thin line at each.
+    """
     step = max(1, -(-len(labels) // most))
     chosen = list(zip(places, labels, strict=True))[::step]
     where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
@@ -90,13 +157,38 @@ def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
-    """Words on a picture; labels are shortened, and never read as mathematics."""
+    """Text on a picture; labels are shortened, and never read as mathematics.
+
+    Parameters
+    ----------
+    ax
+        The frame to draw in.
+    x, y
+        Where it stands.
+    text
+        The text.
+    **how
+        Options of matplotlib's text.
+
+    Returns
+    -------
+    Any
+        Matplotlib's text object.
+    """
     how = {"fontsize": SMALL, "color": INK, "parse_math": False, **how}
     return ax.text(x, y, shortened(text, 60), **how)
 
 
 def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
-    """What the axes show; the vertical one is named above it, to be read without turning the head."""
+    """Titles of the axes; the vertical one stands above its axis.
+
+    Parameters
+    ----------
+    ax
+        The frame to draw in.
+    x, y
+        The titles.
+    """
     if x:
         ax.set_xlabel(shortened(x, 60), fontsize=SMALL, color=MUTED, parse_math=False, labelpad=6)
     if y:
@@ -105,7 +197,23 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
 
 
 def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, most: int = 16, turned: bool = False) -> None:
-    """Labelled places; where there are many, only every so-many-th is labelled. Turned labels are cut shorter."""
+    """Labelled ticks; where there are many, some are left out.
+
+    Parameters
+    ----------
+    ax
+        The frame to draw in.
+    axis
+        "x" or "y".
+    places
+        Where they stand.
+    labels
+        The labels.
+    most
+        How many to show.
+    turned
+        Draw them at an angle, and cut them shorter.
+    """
     step = max(1, -(-len(labels) // most))
     words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}

@@ -25,7 +25,7 @@ STYLE: dict[str, Any] = {
     "path.simplify": True,
 }
 #: Letters of a description: enough for a sentence or three.
-MOST_WORDS = 800
+MAX_WORDS = 800
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _HEX = re.compile("|".join(LIGHT.values()), re.IGNORECASE)
 _NAMES = {colour: name for name, colour in LIGHT.items()}
@@ -35,7 +35,18 @@ _REFERENCE = re.compile(r"#([\w-]+)")
 
 
 def plain_svg(figure: Figure) -> str:
-    """The figure as matplotlib writes it, in its own colours."""
+    """The figure as matplotlib writes it, in its own colours.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+
+    Returns
+    -------
+    str
+        SVG text.
+    """
     buffer = io.StringIO()
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a glyph that the measuring font lacks, the reader's font may have
@@ -46,7 +57,26 @@ def plain_svg(figure: Figure) -> str:
 def inline_svg(
     figure: Figure, name: str, title: str, description: str, *, parts: Mapping[str, str] | None = None
 ) -> str:
-    """The figure for a page. ``parts`` gives words to artists with a gid: they can be pointed at and focused."""
+    """A figure as SVG for a page, in the page's colours.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    name
+        Prefix of its ids.
+    title
+        Its title.
+    description
+        Its description, for those who cannot see it.
+    parts
+        Text for artists with a gid, which can then be pointed at and focused.
+
+    Returns
+    -------
+    str
+        SVG text.
+    """
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", LINK)
     root = ET.fromstring(plain_svg(figure))  # noqa: S314 - our own output
@@ -91,7 +121,7 @@ def _styled(style: str) -> str:
 
 
 def _pointable(element: ET.Element, words: str) -> None:
-    words = shortened(words, MOST_WORDS)
+    words = shortened(words, MAX_WORDS)
     element.set("class", "part")
     element.set("tabindex", "0")
     element.set("role", "img")
@@ -109,5 +139,5 @@ def _describe(root: ET.Element, name: str, title: str, description: str) -> None
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = shortened(text, MOST_WORDS)
+        element.text = shortened(text, MAX_WORDS)
         root.insert(position, element)

@@ -17,7 +17,7 @@ NAME = "measure.json"
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
-MOST_SCORES, MOST_FOREIGN_SCORES = 400_000_000, 20_000_000
+MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 20_000_000
 
 
 def measure_rows(
@@ -28,12 +28,28 @@ def measure_rows(
     progress: Progress | None = None,
     max_rows: int | None = None,
 ) -> dict[str, Any]:
-    """Measure all rows, or as many as can be done in a minute; the document of measure.json.
+    """Measure all rows, or as many as can be done in a minute.
 
-    ``max_rows`` bounds the rows further, where there is less time than that.
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    subject
+        The model, its table and its schema.
+    seed
+        Of the sample and the intervals.
+    progress
+        Called with the number of people done so far.
+    max_rows
+        A smaller limit, where there is less time.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of measure.json.
     """
     table = subject.table
-    most = max(1, (MOST_SCORES if evaluator.native else MOST_FOREIGN_SCORES) // evaluator.m)
+    most = max(1, (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m)
     most = most if max_rows is None else max(1, min(most, max_rows))
     rng = np.random.default_rng(seed)
     chosen = np.arange(len(table))
@@ -47,7 +63,24 @@ def measure_rows(
 def document_of(
     found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
 ) -> dict[str, Any]:
-    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
+    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured.
+
+    Parameters
+    ----------
+    found
+        Figures of everybody.
+    subject
+        The model, its table and its schema.
+    seed
+        Of the sample and the intervals.
+    chosen
+        Rows of the subject's table that were measured; None means all.
+
+    Returns
+    -------
+    dict[str, Any]
+        Content of measure.json.
+    """
     rows = [person.row for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
@@ -64,7 +97,27 @@ def document_of(
 
 
 def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any] | None:
-    """The measurement in a run's folder, if there is one under these settings; one of another subject is refused."""
+    """The measurement in a run's folder, if there is one under these settings.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    subject
+        The model, its table and its schema.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any] | None
+        Content of measure.json, or None.
+
+    Raises
+    ------
+    OptionError
+        If it is about another subject.
+    """
     path = folder / NAME
     if not path.is_file():
         return None
@@ -80,12 +133,31 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
 
 
 def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
-    """Write measure.json."""
+    """Write measure.json.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    document
+        Its content.
+    """
     write_json(folder / NAME, document)
 
 
 def measured_of(document: dict[str, Any]) -> Measured:
-    """The record of a document."""
+    """The record of a measurement.
+
+    Parameters
+    ----------
+    document
+        Content of measure.json.
+
+    Returns
+    -------
+    Measured
+        The record.
+    """
     figures, bound = document["figures"], document["bound"]
     return Measured(
         rows=figures["rows"],

@@ -9,12 +9,23 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from fairbits.domain import quality
-from fairbits.report.record import Change, Debugged, Group, Layer, Mend, Neuron, Pointer, Repaired, Share, Together
+from fairbits.report.record import (
+    Change,
+    Debugged,
+    GroupChange,
+    Mend,
+    Neuron,
+    Pointer,
+    Repaired,
+    ReportLayer,
+    Share,
+    Together,
+)
 from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
 #: Repairs shown; all of them are in repairs.parquet.
-MOST_REPAIRS = 40
+MAX_REPAIRS = 40
 _FIGURES = (
     ("accuracy", "{quality} on rows", "share"),
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
@@ -60,9 +71,9 @@ def debugged_of(folder: Path) -> Debugged | None:
     )
 
 
-def _layer(layer: dict[str, Any], suspect: int | None) -> Layer:
+def _layer(layer: dict[str, Any], suspect: int | None) -> ReportLayer:
     names = ("layer", "width", "delta", "rho", "votes")
-    return Layer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
+    return ReportLayer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
 
 
 def _shares(attribution: dict[str, Any], subsets: list[Together]) -> tuple[Share, ...]:
@@ -115,7 +126,7 @@ def repaired_of(folder: Path) -> Repaired | None:
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
-    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MOST_REPAIRS]
+    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MAX_REPAIRS]
     return Repaired(
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
@@ -178,9 +189,9 @@ def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, An
     return tuple(change for change in found if change.before is not None)
 
 
-def _groups(groups: dict[str, Any]) -> tuple[Group, ...]:
+def _groups(groups: dict[str, Any]) -> tuple[GroupChange, ...]:
     found = []
     for before, after in zip(groups["before"], groups["after"], strict=True):
         pairs = ((before[name], after[name]) for name in ("selection", "equal_opportunity", "average_odds"))
-        found.append(Group(tuple(before["attributes"]), *pairs))
+        found.append(GroupChange(tuple(before["attributes"]), *pairs))
     return tuple(found)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fairbits.scale.tasks import Executor, Job, Outcome, Signals, fault_of
+from fairbits.scale.tasks import Executor, Job, Signals, TaskOutcome, fault_of
 
 
 class InProcess(Executor):
@@ -23,18 +23,37 @@ class InProcess(Executor):
         self._state = job.prepare(job.shared)
 
     def submit(self, number: int, shard: Any) -> None:
-        """Note it; it is done when somebody waits for it."""
+        """Queue a shard; it is done by the next ``collect``.
+
+        Parameters
+        ----------
+        number
+            Number of the shard.
+        shard
+            Pure data that tells a worker what to do.
+        """
         self._waiting.append((number, shard))
 
-    def collect(self, seconds: float) -> list[Outcome]:  # noqa: ARG002 - a shard takes as long as it takes
-        """Do the next one."""
+    def collect(self, seconds: float) -> list[TaskOutcome]:  # noqa: ARG002 - a shard takes as long as it takes
+        """Do the next shard in the queue.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for the first result, at most.
+
+        Returns
+        -------
+        list[TaskOutcome]
+            Its outcome; empty where the queue is empty.
+        """
         if not self._waiting:
             return []
         number, shard = self._waiting.popleft()
         try:
-            return [Outcome(number, self._job.perform(self._state, shard, self._signals))]
+            return [TaskOutcome(number, self._job.perform(self._state, shard, self._signals))]
         except Exception as error:  # noqa: BLE001 - judged by the coordinator, as that of any worker
-            return [Outcome(number, fault=fault_of(error))]
+            return [TaskOutcome(number, fault=fault_of(error))]
 
     def stop(self) -> None:
         """At the next batch."""

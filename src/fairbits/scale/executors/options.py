@@ -12,7 +12,7 @@ from fairbits.scale.tasks import Executor, Job
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class ExecutorOptions:
     """``workers`` processes, or a ``ray`` cluster ("local" or an address), with so many ``threads`` each.
 
     Threads default to one for every worker, and to all cores where there is only this process.
@@ -49,19 +49,45 @@ class Hands:
 
 
 def open_executor(
-    hands: Hands,
+    executor_options: ExecutorOptions,
     job: Job,
     *,
     stop: Callable[[], bool] | None = None,
     tell: Callable[[Any], None] | None = None,
 ) -> Executor:
-    """An executor for a job, to be used as a context manager. ``tell`` hears of progress where that is possible."""
-    if hands.ray is not None:
+    """An executor for a job, to be used as a context manager.
+
+    Parameters
+    ----------
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    job
+        What workers prepare once and do for each shard.
+    stop
+        Asked between batches where the work is done in this process; true ends a shard early.
+    tell
+        Progress callback; only work in this process calls it.
+
+    Returns
+    -------
+    Executor
+        The executor.
+
+    Raises
+    ------
+    OptionError
+        If the options contradict each other.
+    MissingDependencyError
+        If Ray is asked for and not installed.
+    """
+    if executor_options.ray is not None:
         from fairbits.scale.executors.ray import Ray
 
-        return Ray(job, address=hands.ray, workers=hands.workers, threads=hands.each or 1)
-    if hands.workers is not None and hands.elsewhere:
+        return Ray(
+            job, address=executor_options.ray, workers=executor_options.workers, threads=executor_options.each or 1
+        )
+    if executor_options.workers is not None and executor_options.elsewhere:
         from fairbits.scale.executors.processes import Processes
 
-        return Processes(job, workers=hands.workers, threads=hands.each or 1)
+        return Processes(job, workers=executor_options.workers, threads=executor_options.each or 1)
     return InProcess(job, stop=stop or (lambda: False), tell=tell or (lambda _: None))

@@ -19,7 +19,7 @@ from typing import Any, Self
 import cloudpickle
 
 from fairbits.errors import FairbitsError
-from fairbits.scale.tasks import Executor, Fault, Job, Outcome, Signals, fault_of
+from fairbits.scale.tasks import Executor, Fault, Job, Signals, TaskOutcome, fault_of
 
 #: How often a worker may die while it starts, before that is taken for a fault of the installation.
 STARTS = 3
@@ -67,7 +67,15 @@ class Processes(Executor):
             raise
 
     def submit(self, number: int, shard: Any) -> None:
-        """To any seat that is free."""
+        """Give a shard to a free process.
+
+        Parameters
+        ----------
+        number
+            Number of the shard.
+        shard
+            Pure data that tells a worker what to do.
+        """
         seat = next(seat for seat in self._seats if seat.future is None)
         pool = seat.pool or self._open(seat)
         seat.number = number
@@ -76,8 +84,19 @@ class Processes(Executor):
         except BrokenProcessPool:  # it died while it had nothing to do
             seat.future = self._open(seat).submit(_perform, shard)
 
-    def collect(self, seconds: float) -> list[Outcome]:
-        """Whatever has ended; a dead process leaves its seat empty until the next shard."""
+    def collect(self, seconds: float) -> list[TaskOutcome]:
+        """Outcomes of shards that have ended; a process that died is replaced with the next shard.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for the first result, at most.
+
+        Returns
+        -------
+        list[TaskOutcome]
+            Outcomes, in no particular order.
+        """
         busy = {seat.future: seat for seat in self._seats if seat.future is not None}
         ended, _ = wait(busy, timeout=seconds, return_when=FIRST_COMPLETED)
         return [self._outcome(busy[future], future) for future in ended]
@@ -91,18 +110,18 @@ class Processes(Executor):
         for seat in self._seats:
             self._close(seat)
 
-    def _outcome(self, seat: _Seat, future: Future[Any]) -> Outcome:
+    def _outcome(self, seat: _Seat, future: Future[Any]) -> TaskOutcome:
         number, seat.future = seat.number, None
         try:
-            return Outcome(number, future.result())
+            return TaskOutcome(number, future.result())
         except BrokenProcessPool:
             self._close(seat)
-            return Outcome(number, fault=KILLED)
+            return TaskOutcome(number, fault=KILLED)
         except MemoryError as error:
             self._close(seat)  # what it still holds would be in the way of the next shard
-            return Outcome(number, fault=fault_of(error))
+            return TaskOutcome(number, fault=fault_of(error))
         except Exception as error:  # noqa: BLE001 - judged by the coordinator
-            return Outcome(number, fault=fault_of(error))
+            return TaskOutcome(number, fault=fault_of(error))
 
     def _started(self, seat: _Seat, future: Future[Any]) -> bool:
         try:
@@ -162,4 +181,4 @@ def _perform(shard: Any) -> Any:
 
 
 def _silent(_: Any) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

@@ -10,7 +10,7 @@ import uuid
 from typing import Any, Self
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.scale.tasks import Executor, Fault, Job, Outcome, Signals, fault_of
+from fairbits.scale.tasks import Executor, Fault, Job, Signals, TaskOutcome, fault_of
 
 LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
@@ -74,14 +74,33 @@ class Ray(Executor):
                 raise fault.error
 
     def submit(self, number: int, shard: Any) -> None:
-        """Hand a shard to Ray. In a list, the reference stays one: only a worker new to the job fetches it."""
+        """Give a shard to Ray; what all shards share is fetched only by a worker that is new to the job.
+
+        Parameters
+        ----------
+        number
+            Number of the shard.
+        shard
+            Pure data that tells a worker what to do.
+        """
         try:
             self._running[self._perform.remote(self._token, [self._shared], self._threads, shard)] = number
         except self._broken:
             self._unsent.append(number)
 
-    def collect(self, seconds: float) -> list[Outcome]:
-        """Whatever has ended. When the head no longer answers, all is lost that was being done."""
+    def collect(self, seconds: float) -> list[TaskOutcome]:
+        """Outcomes of shards that have ended; when the head no longer answers, everything in progress is lost.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for the first result, at most.
+
+        Returns
+        -------
+        list[TaskOutcome]
+            Outcomes, in no particular order.
+        """
         try:
             self._look_at_head()
             if self._unsent:
@@ -110,7 +129,7 @@ class Ray(Executor):
             f"{LOST.words}, and it did not come back ({self._address}); what was finished is safe: go on with --resume."
         )
 
-    def _connect_again(self) -> list[Outcome]:
+    def _connect_again(self) -> list[TaskOutcome]:
         """Another connection, or another cluster where it is our own; the coordinator has the shards done again."""
         lost = [*self._running.values(), *self._unsent]
         self._running, self._unsent = {}, []
@@ -121,7 +140,7 @@ class Ray(Executor):
             raise self._gone() from error
         self._mine = True
         self._hand_over()
-        return [Outcome(number, fault=LOST) for number in lost]
+        return [TaskOutcome(number, fault=LOST) for number in lost]
 
     def stop(self) -> None:
         """Cancel what is being done; what it has written stays."""
@@ -148,11 +167,11 @@ class Ray(Executor):
                 f"--ray local."
             ) from error
 
-    def _outcome(self, number: int, reference: Any) -> Outcome:
+    def _outcome(self, number: int, reference: Any) -> TaskOutcome:
         try:
-            return Outcome(number, self._ray.get(reference))
+            return TaskOutcome(number, self._ray.get(reference))
         except Exception as error:  # noqa: BLE001 - judged by the coordinator
-            return Outcome(number, fault=_fault(self._ray.exceptions, error))
+            return TaskOutcome(number, fault=_fault(self._ray.exceptions, error))
 
 
 def _answers(address: str) -> bool:
@@ -207,4 +226,4 @@ def _never() -> bool:
 
 
 def _silent(_: Any) -> None:
-    """Nobody listens."""
+    """Default callback: ignore progress."""

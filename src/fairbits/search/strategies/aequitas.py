@@ -23,7 +23,7 @@ from fairbits.domain import Codes
 from fairbits.errors import OptionError, choose_from
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.walks import Aimless, Guide, Outcome, Start, apart, drawn_people, walk
+from fairbits.search.strategies.walks import Aimless, Guide, Start, WalkStep, apart, drawn_people, walk
 from fairbits.search.strategy import Strategy, population
 
 MODES = ("random", "semi", "fully")
@@ -49,7 +49,17 @@ class Aequitas(Strategy):
             raise OptionError("local_moves must be 0 or more, draws 1 or more, and unit between 0 and 1.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Draws until there is something to walk from, then the walk."""
+        """Draw people until some twins get different decisions, then walk from these people.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         count = self.draws or population(oracle.evaluator.m)
         starts: list[Start] = []
         for _ in range(BATCHES):
@@ -61,11 +71,11 @@ class Aequitas(Strategy):
         people = np.concatenate([start.people for start in starts])
         start = Start(people, np.concatenate([start.anchors for start in starts]))
         free = len(oracle.problem.free)
-        guide = Aimless(len(start), free) if self.mode == "random" else Learner(len(start), free, self)
+        guide = Aimless(len(start), free) if self.mode == "random" else DirectionGuide(len(start), free, self)
         walk(oracle, start, guide, rng, steps=self.local_moves)
 
 
-class Learner(Guide):
+class DirectionGuide(Guide):
     """Probabilities that all walkers share: of each attribute to move, and of moving down when it does."""
 
     def __init__(self, walkers: int, free: int, options: Aequitas):
@@ -74,12 +84,29 @@ class Learner(Guide):
         self._share = np.full(free, 1.0 / free)
 
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """By the probabilities as they are now."""
+        """Draw an attribute and a direction for each walker, by the probabilities learned so far.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple[Indices, Codes]
+            Attributes among the free ones, and signs, (walkers,) each.
+        """
         attribute = rng.choice(len(self._share), self._walkers, p=self._share)
         return attribute, np.where(rng.random(self._walkers) < self._down[attribute], -1.0, 1.0)
 
-    def learn(self, outcome: Outcome) -> None:
-        """Towards what gave an ID case, one unit for every walker."""
+    def learn(self, outcome: WalkStep) -> None:
+        """Move the probabilities towards steps that found an ID case, one unit for every walker.
+
+        Parameters
+        ----------
+        outcome
+            What was moved, who was reached, and who stays there.
+        """
         attribute, sign = outcome.attribute, outcome.sign
         praise = np.where(outcome.hit, 1.0, -1.0)
         unit, free = self._options.unit, len(self._share)

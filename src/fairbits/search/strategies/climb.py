@@ -43,9 +43,9 @@ FLIP, ROOM = 3.0, 4.0
 #: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
 #: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
-FEWEST_SEEDS, MOST_SEEDS, PER_SEED = 64, 512, 2000
+MIN_SEEDS, MAX_SEEDS, PER_SEED = 64, 512, 2000
 #: Members at most, and generations at least as far as there can be as many.
-MOST_MEMBERS, LEAST_GENERATIONS = 2048, 32
+MAX_MEMBERS, MIN_GENERATIONS = 2048, 32
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,55 @@ class Climb(Strategy):
 
     @classmethod
     def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
-        """Options with seeds and chains that suit a search of about so many people with m twins each."""
+        """Options with numbers of seeds and chains that suit the budget.
+
+        Parameters
+        ----------
+        options
+            Options that were given, by name.
+        people
+            How many people the budget allows, about.
+        m
+            Number of twins.
+
+        Returns
+        -------
+        dict[str, Any]
+            The options, completed.
+        """
         seeds, chains = options.get("seeds"), options.get("chains")
         if seeds is None:
-            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), FEWEST_SEEDS, MOST_SEEDS))
-            members = min(people // LEAST_GENERATIONS, population(m), MOST_MEMBERS)
+            seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), MIN_SEEDS, MAX_SEEDS))
+            members = min(people // MIN_GENERATIONS, population(m), MAX_MEMBERS)
             chains = chains or max(1, members // seeds)
         return {**options, "seeds": seeds, "chains": chains or 1}
 
     def prepare(self, problem: Problem) -> None:
-        """Compile the kernel of the proposals."""
+        """Compile the kernel that makes proposals.
+
+        Parameters
+        ----------
+        problem
+            What is searched: the valid domain, real people, and moves.
+        """
         contributions = problem.evaluator.contributions(problem.free)
-        rng = np.random.default_rng(0)  # for nobody
+        rng = np.random.default_rng(0)  # nothing is drawn: the population is empty
         change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """One population from its seeds to the end of its generations."""
+        """One population, from its seeds to the end of its generations.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or MOST_SEEDS)
+        rows = problem.pick_rows(rng, self.seeds or MAX_SEEDS)
         numbers, figures = oracle.open_seeds(rows)
         member = np.tile(np.arange(len(rows)), self.chains or 1)  # the seed of each
         anchors, numbers, figures = problem.rows[rows[member]], numbers[member], figures.rows(member)
@@ -107,10 +138,22 @@ class Climb(Strategy):
 
 
 def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.NDArray[np.float64]:
-    """k, and between two values of k the mean of span and of the bits' share of what m twins can show.
+    """What the search climbs: k, and between two values of k the span and the bits.
 
     Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
     people in the middle of such a region have neighbours who are in it too.
+
+    Parameters
+    ----------
+    figures
+        Figures of these people.
+    threshold
+        Score from which the decision is favourable.
+
+    Returns
+    -------
+    npt.NDArray[np.float64]
+        Heights, (n,).
     """
     share = figures.q_1 / max(np.log2(figures.m), 1.0)
     span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
@@ -119,7 +162,18 @@ def height(figures: Evaluation, *, threshold: float = DEFAULT_THRESHOLD) -> npt.
 
 
 def domain_of(problem: Problem) -> Domain:
-    """The free attributes, as the kernel takes them."""
+    """Bounds and strides of the free attributes, for the kernel.
+
+    Parameters
+    ----------
+    problem
+        What is searched: the valid domain, real people, and moves.
+
+    Returns
+    -------
+    Domain
+        The arrays.
+    """
     return Domain(problem.free, problem.low, problem.high, problem.stride, problem.discrete)
 
 
@@ -143,11 +197,33 @@ class Members:
             self._above = oracle.foresight(people, figures.high_twin)
 
     def height(self, figures: Evaluation) -> npt.NDArray[np.float64]:
-        """How high people with these figures stand, by the subject's threshold."""
+        """The height of people with these figures, by the subject's threshold.
+
+        Parameters
+        ----------
+        figures
+            Figures of these people.
+
+        Returns
+        -------
+        npt.NDArray[np.float64]
+            Heights, (n,).
+        """
         return height(figures, threshold=self._oracle.evaluator.threshold)
 
     def propose(self, rng: np.random.Generator) -> Codes:
-        """One changed copy of every member."""
+        """One changed copy of every member.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        Codes
+            People, (members, attributes).
+        """
         free = self._problem.free
         evaluator = self._oracle.evaluator
         proposed = change_some(
@@ -172,7 +248,15 @@ class Members:
         return proposed
 
     def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
-        """Half of the members whose twins all score alike step towards the decision boundary instead."""
+        """Move half of the members whose twins all score alike towards the decision boundary instead.
+
+        Parameters
+        ----------
+        proposed
+            Proposals, (members, attributes), changed in place.
+        rng
+            Source of random numbers.
+        """
         if not self._foresees:
             return
         stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
@@ -186,7 +270,17 @@ class Members:
         proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
 
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
-        """Let some of the members become these people."""
+        """Replace some members.
+
+        Parameters
+        ----------
+        who
+            Positions of members, (n,).
+        people
+            People, (n, attributes).
+        figures
+            Figures of these people.
+        """
         self.people[who], self.heights[who] = people, self.height(figures)
         self.figures = self.figures.updated(who, figures)
         self._moved[who] += 1
@@ -205,7 +299,19 @@ class Members:
 
 
 def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:
-    """Ask about every neighbour of the best members that have not looked around yet; each moves to its best one."""
+    """Ask about every neighbour of the best members that were not explored yet; each member moves to its best one.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    members
+        The population.
+    seeds
+        Number of the seed of each member, (members,).
+    looked
+        People whose neighbours have been asked about, added to in place.
+    """
     problem, people = oracle.problem, members.people
     lookers: list[int] = []
     for member in np.argsort(-members.heights, kind="stable")[: 10 * LOOKERS]:

@@ -51,7 +51,17 @@ class Eidig(Strategy):
         check_phases(self.seeds, self.global_moves, self.local_moves)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Some seeds to the boundary with momentum, and a walk from each that gets there."""
+        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         count = self.seeds or population(oracle.evaluator.m)
         direction = Momentum(oracle, pair_of_slopes, count, self.momentum)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
@@ -78,7 +88,23 @@ class Momentum:
 def walk_from_start(
     oracle: Oracle, start: Start, rng: np.random.Generator, slopes: SlopesOf, *, steps: int, patience: int
 ) -> None:
-    """One attribute a step; a failure goes back to the start, and slopes are renewed after some successes."""
+    """Change one attribute a step; a failure goes back to the start, and slopes are renewed after some successes.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    start
+        People to walk from, with their real rows and seeds.
+    rng
+        Source of random numbers.
+    slopes
+        Gives slopes at the two extreme twins.
+    steps
+        Steps of each walker.
+    patience
+        Successes after which slopes are renewed.
+    """
     if len(start) == 0:
         return
     problem = oracle.problem
@@ -99,6 +125,19 @@ def walk_from_start(
 
 
 def check_momentum(momentum: float, patience: int) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options that make no sense.
+
+    Parameters
+    ----------
+    momentum
+        Share of the former direction that is kept, from 0 to below 1.
+    patience
+        Successes after which slopes are renewed, 1 or more.
+
+    Raises
+    ------
+    OptionError
+        If one is outside its range.
+    """
     if not 0 <= momentum < 1 or patience < 1:
         raise OptionError(f"0 <= momentum < 1 <= patience must hold, but got {momentum} and {patience}.")

@@ -45,7 +45,17 @@ class Maft(Strategy):
         check_phases(self.seeds, self.global_moves, self.local_moves)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Some seeds to the boundary with momentum, and a walk from each that gets there."""
+        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         count = self.seeds or population(oracle.evaluator.m)
         direction = Momentum(oracle, guessed_slopes, count, self.momentum)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
@@ -53,7 +63,22 @@ class Maft(Strategy):
 
 
 def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score."""
+    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    people
+        People, (n, attributes).
+    figures
+        Figures of these people.
+
+    Returns
+    -------
+    tuple[Codes, Codes]
+        Slopes along the free attributes, (n, free) each.
+    """
     problem = oracle.problem
     n, free = len(people), len(problem.free)
     values = people[:, problem.free]

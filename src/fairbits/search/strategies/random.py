@@ -21,7 +21,17 @@ class Random(Strategy):
     name: ClassVar[str] = "random"
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """A hundred batches of draws."""
+        """Draw a hundred batches of people.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         problem = oracle.problem
         count = population(problem.evaluator.m)
         for _ in range(BATCHES):

@@ -55,7 +55,17 @@ class Sg(Strategy):
                 raise OptionError(f"{option} is {getattr(self, option)}; it must be 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Seeds, and what grows from them."""
+        """Ask about seeds, and about people on the paths of decision trees around them.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        rng
+            Source of random numbers.
+        number
+            Number of the round, counted from 0.
+        """
         problem, count = oracle.problem, self.seeds or min(SHARING, population(oracle.evaluator.m))
         rows = problem.pick_rows(rng, count)
         numbers, figures = oracle.open_seeds(rows)
@@ -113,9 +123,25 @@ class Sg(Strategy):
 def constraints(
     tree: Any, values: Codes, problem: Problem, *, whole: bool
 ) -> tuple[Indices, Indices, Codes, Codes, Codes]:
-    """Every constraint on the people's paths, negated: whose, of which attribute, the interval left, and confidence.
+    """Every constraint on the people's paths through a tree, negated.
 
-    The interval honours the path's other constraints on the attribute: all of them (``whole``), or those before.
+    The interval keeps the path's other constraints on the attribute: all of them (``whole``), or those before.
+
+    Parameters
+    ----------
+    tree
+        A fitted decision tree of scikit-learn.
+    values
+        Values of the free attributes, (n, free).
+    problem
+        What is searched: the valid domain, real people, and moves.
+    whole
+        Keep all other constraints of the path.
+
+    Returns
+    -------
+    tuple[Indices, Indices, Codes, Codes, Codes]
+        Person, attribute, low and high end of the interval, and confidence, one entry per constraint.
     """
     inner = tree.tree_
     share = inner.value[:, 0, :] / inner.value[:, 0, :].sum(axis=1, keepdims=True)
@@ -156,7 +182,18 @@ def constraints(
 
 
 def above(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The next number over a threshold, for the side of a constraint that leaves it out."""
+    """The next number over a threshold, for the side of a constraint that leaves it out.
+
+    Parameters
+    ----------
+    threshold
+        Thresholds, any shape.
+
+    Returns
+    -------
+    npt.NDArray[np.float64]
+        The next larger floats.
+    """
     return np.nextafter(threshold, np.inf)
 
 
@@ -172,7 +209,15 @@ class Queue:
         self._waiting, self._ranks = seeds.rows(np.zeros(0, dtype=np.int64)), np.zeros(0)
 
     def add(self, more: Start, ranks: Codes) -> None:
-        """Put those in line who have not been here."""
+        """Add people who have not been in the queue before.
+
+        Parameters
+        ----------
+        more
+            People with their real rows and seeds.
+        ranks
+            Rank of each, the largest first, (n,).
+        """
         new = self._seen.add(keys_of(more.people, self._problem.person))
         more, ranks = more.rows(new), ranks[new]
         mine = self._waiting
@@ -183,7 +228,18 @@ class Queue:
         self._waiting, self._ranks = joined.rows(order), ranks[order]
 
     def take(self, count: int) -> tuple[Start, Codes]:
-        """The first in line, with their ranks."""
+        """Remove the first people of the queue.
+
+        Parameters
+        ----------
+        count
+            How many.
+
+        Returns
+        -------
+        tuple[Start, Codes]
+            People, and their ranks.
+        """
         chosen, rest = np.arange(min(count, len(self._ranks))), np.arange(count, max(count, len(self._ranks)))
         taken, ranks = self._waiting.rows(chosen), self._ranks[chosen]
         self._waiting, self._ranks = self._waiting.rows(rest), self._ranks[rest]

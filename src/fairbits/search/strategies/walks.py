@@ -37,12 +37,23 @@ class Start:
         return len(self.people)
 
     def rows(self, chosen: npt.NDArray[np.generic]) -> Start:
-        """Some of them."""
+        """A selection of these people.
+
+        Parameters
+        ----------
+        chosen
+            Positions or truth values.
+
+        Returns
+        -------
+        Start
+            A new start.
+        """
         return Start(self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen])
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WalkStep:
     """One step of all walkers: what was moved, who was reached, and who stays there."""
 
     attribute: Indices
@@ -58,11 +69,28 @@ class Guide(ABC):
 
     @abstractmethod
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """A free attribute and a sign for every walker."""
+        """Choose a free attribute and a direction for every walker.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple[Indices, Codes]
+            Attributes among the free ones, and signs, (walkers,) each.
+        """
 
     @abstractmethod
-    def learn(self, outcome: Outcome) -> None:
-        """After every step."""
+    def learn(self, outcome: WalkStep) -> None:
+        """Learn from the last step; called after every step.
+
+        Parameters
+        ----------
+        outcome
+            What was moved, who was reached, and who stays there.
+        """
 
 
 class Aimless(Guide):
@@ -72,15 +100,45 @@ class Aimless(Guide):
         self._walkers, self._free = walkers, free
 
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """Uniform."""
+        """Draw an attribute and a direction for every walker, all equally likely.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        tuple[Indices, Codes]
+            Attributes among the free ones, and signs, (walkers,) each.
+        """
         return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
 
-    def learn(self, outcome: Outcome) -> None:
-        """Nothing."""
+    def learn(self, outcome: WalkStep) -> None:
+        """Do nothing: this guide does not learn.
+
+        Parameters
+        ----------
+        outcome
+            What was moved, who was reached, and who stays there.
+        """
 
 
 def apart(oracle: Oracle, figures: Evaluation) -> Flags:
-    """Whose twins do not all get the same decision."""
+    """Whose twins do not all get the same decision (for a regression: more than one class).
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    figures
+        Figures of these people.
+
+    Returns
+    -------
+    Flags
+        Truth values, (n,).
+    """
     return figures.k > 1 if oracle.problem.schema.regression else figures.flips
 
 
@@ -93,7 +151,23 @@ def walk(
     steps: int,
     forgiveness: float = FORGIVENESS,
 ) -> None:
-    """Every walker changes one attribute a step; a step that loses an ID case is kept with this chance."""
+    """Walk: every walker changes one attribute a step.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    start
+        People to walk from, with their real rows and seeds.
+    guide
+        Chooses attributes and directions.
+    rng
+        Source of random numbers.
+    steps
+        Steps of each walker.
+    forgiveness
+        Probability that a step which loses an ID case is kept.
+    """
     problem = oracle.problem
     current, here = start.people.copy(), np.ones(len(start), dtype=np.bool_)
     for _ in range(steps if len(start) else 0):
@@ -103,7 +177,7 @@ def walk(
         hit = apart(oracle, found)
         kept = hit | ~here | (rng.random(len(hit)) < forgiveness)
         current[kept], here[kept] = hopped[kept], hit[kept]
-        guide.learn(Outcome(attribute, sign, hopped, found, hit, kept))
+        guide.learn(WalkStep(attribute, sign, hopped, found, hit, kept))
 
 
 def approach(
@@ -114,10 +188,28 @@ def approach(
     moves: int,
     direction: Callable[[Codes, Evaluation, Indices], Codes],
 ) -> Start:
-    """Real people move together until their twins get different decisions, each at most ``moves`` times.
+    """Move real people until their twins get different decisions.
 
-    ``direction`` gets the people still on their way, their figures and their places among the seeds, and gives signs
-    on the free attributes; whoever gets none at all moves one attribute at random.
+    Whoever gets no direction moves one attribute at random.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    rng
+        Source of random numbers.
+    seeds
+        How many people.
+    moves
+        Steps of each person at most.
+    direction
+        Called with the people still on their way, their figures and their positions among the seeds; gives signs on the
+        free attributes, (n, free).
+
+    Returns
+    -------
+    Start
+        Those who got there.
     """
     problem = oracle.problem
     rows = problem.pick_rows(rng, seeds)
@@ -139,14 +231,42 @@ def approach(
 
 
 def nudged(direction: Codes, rng: np.random.Generator) -> Codes:
-    """Directions, with one random attribute for whoever would stand still."""
+    """Directions, with one random attribute for whoever would stand still.
+
+    Parameters
+    ----------
+    direction
+        Signs on the free attributes, (n, free), changed in place.
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    Codes
+        The same array.
+    """
     still = np.flatnonzero(~direction.any(axis=1))
     direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
     return direction
 
 
 def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
-    """Copies of the people, each free attribute one stride further along its sign, inside the domain."""
+    """Copies of people, each free attribute one stride further along its sign, inside the domain.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    people
+        People, (n, attributes).
+    signs
+        −1, 0 or 1 for each free attribute, (n, free).
+
+    Returns
+    -------
+    Codes
+        People, (n, attributes).
+    """
     problem = oracle.problem
     moved = people.copy()
     moved[:, problem.free] = np.clip(people[:, problem.free] + signs * problem.stride, problem.low, problem.high)
@@ -154,14 +274,42 @@ def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
 
 
 def to_boundary(oracle: Oracle, figures: Evaluation) -> Codes:
-    """+1 for people whose score must rise to change the decision, −1 for the others, (n, 1)."""
+    """Direction of the score towards the decision boundary: +1 for people whose score must rise, −1 for the others.
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    figures
+        Figures of these people.
+
+    Returns
+    -------
+    Codes
+        Signs, (n, 1).
+    """
     if oracle.problem.schema.regression:
         return np.ones((len(figures.k), 1))
     return np.where(figures.favourable[:, None] > 0, -1.0, 1.0)
 
 
 def drawn_people(oracle: Oracle, rng: np.random.Generator, count: int) -> Start:
-    """People drawn uniformly from the domain (within the limit of changes, where there is one)."""
+    """Draw people uniformly from the domain (within the limit of changes, where there is one).
+
+    Parameters
+    ----------
+    oracle
+        Answers questions about people and ends the search when the budget is spent.
+    rng
+        Source of random numbers.
+    count
+        How many.
+
+    Returns
+    -------
+    Start
+        People with their real rows.
+    """
     problem = oracle.problem
     anchors = problem.rows[rng.integers(0, len(problem.rows), count)]
     people = anchors.copy()
