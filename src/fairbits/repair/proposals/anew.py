@@ -108,7 +108,9 @@ def trained_anew(
     several = [
         _moved(_fitted(network, inputs, labels, protected, rng, updates, scaled=scaled), shift) for _ in range(STARTS)
     ]
-    made = max(several, key=lambda one: float(np.mean(_quality(one.scores(inputs), 0.0, labels, schema))))
+    made = max(
+        several, key=lambda one: float(np.mean(_quality(one.scores(inputs).astype(np.float64), 0.0, labels, schema)))
+    )
     return Anew(made, updates, shift, accuracy, balanced_accuracy)
 
 
