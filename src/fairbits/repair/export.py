@@ -50,7 +50,7 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
             old.unlink(missing_ok=True)
 
 
-def export(
+def export(  # noqa: PLR0911 - one line for each kind of model
     model: Model, subject: Subject, folder: Path, people: Codes, *, fitted: Fitted | None = None, source: Any = None
 ) -> Export:
     """Write the model into the folder. Scores of ``people`` are what files are compared by.
