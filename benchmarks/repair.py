@@ -42,6 +42,10 @@ def measured(name: str, evaluations: int, attack: int) -> dict[str, Any]:
         "k_mean": before.k_mean,
         "id_rate": before.id_rate,
         "chosen": None if result.chosen is None else result.chosen.name,
+        "k_max_proved": None if result.chosen is None else result.chosen.k_max_proved,
+        "dominated": None if result.chosen is None else result.chosen.dominated,
+        "loss_low": None if result.chosen is None else result.chosen.held_out_loss_low,
+        "budget": result.max_accuracy_loss,
         **{kind: None if one is None else _change(one, result) for kind, one in kinds.items()},
         "attack_before": [result.attack_before.k_max, result.attack_before.id_rate] if result.attack_before else None,
         "attack_after": [result.attack_after.k_max, result.attack_after.id_rate] if result.attack_after else None,
@@ -125,9 +129,9 @@ def _markdown(rows: list[dict[str, Any]]) -> str:
             _cell(row["neurons"]),
             _cell(row["untrained"]),
             f"**{_cell(row['best'])}**",
-            row["chosen"],
-            f"{row['best']['balanced_points']:+.1f}",
-            f"{row['id_rate']:.0%} → {row['best']['id_rate']:.1%}",
+            row["chosen"] or "none keeps the budget",
+            f"{row['best']['balanced_points']:+.1f}" if row["best"] else "–",
+            f"{row['id_rate']:.0%} → {row['best']['id_rate']:.1%}" if row["best"] else "–",
             f"{row['blind']['points']:+.1f}",
             f"{row['blind_retrained']['points']:+.1f}",
             attack,
@@ -138,9 +142,16 @@ def _markdown(rows: list[dict[str, Any]]) -> str:
 
 def _verdict(rows: list[dict[str, Any]]) -> str:
     """The figures that this is about."""
+    rows = [r for r in rows if r["best"] is not None]
     halved = [r["subject"] for r in rows if r["best"]["k"] <= -0.5 and r["best"]["points"] >= -2.0]
     worse = [r["subject"] for r in rows if r["single"] is not None and r["best"]["k"] > r["single"]["k"]]
+    dominated = [r["subject"] for r in rows if r["dominated"]]
+    broken = [r["subject"] for r in rows if r["loss_low"] is not None and r["loss_low"] > r["budget"]]
+    proved = [r["subject"] for r in rows if r["k_max_proved"] is not None]
     return (
+        f"chosen repair dominated on its own evidence: {', '.join(dominated) or 'none'} of {len(rows)}\n"
+        f"budget broken on held-out rows beyond the 95 % interval: {', '.join(broken) or 'none'}\n"
+        f"with a proved k: {len(proved)} of {len(rows)}\n"
         f"mean k at least halved within two points of accuracy: {len(halved)} of {len(rows)} ({', '.join(halved)})\n"
         f"worse than the best single neuron: {', '.join(worse) or 'none'}"
     )
@@ -160,7 +171,11 @@ def main() -> None:
         except FairbitsError as error:
             print(f"{name}: {error}", flush=True)
             continue
-        print(f"{name}: {rows[-1]['chosen']} {_cell(rows[-1]['best'])}, {rows[-1]['seconds']:.0f} s", flush=True)
+        print(
+            f"{name}: {rows[-1]['chosen']} {_cell(rows[-1]['best'])}, proved k: {rows[-1]['k_max_proved']}, "
+            f"{rows[-1]['seconds']:.0f} s",
+            flush=True,
+        )
         if options.json is not None:
             options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     print("\n" + _markdown(rows) + "\n\n" + _verdict(rows))

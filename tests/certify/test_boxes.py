@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import special
 
+from fairbits.certify import boxes as boxes_module
 from fairbits.certify.boxes import Question, prove
 from fairbits.certify.classes import class_bounds
+from fairbits.certify.witnesses import DRAWN
 from fairbits.domain import Attribute, Encoding, Schema, Twins
-from fairbits.engine import box_network
-from fairbits.engine.kernels.box_bounds import FLIPPING, STEADY
+from fairbits.engine import FLIPPING, STEADY, box_network
 from fairbits.errors import CapabilityError
 from fairbits.measure.partition import constrained
 from fairbits.models import Network
@@ -109,6 +110,39 @@ def test_flips_are_what_brute_force_finds(seed, hidden, head, coded):
         assert (inside[STEADY] + inside[FLIPPING]).max() <= 1
     assert found.open == 0
     assert found.falsified == flips.sum()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_people_met_in_open_boxes_are_counted_once_and_flip(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    schema = _schema()
+    twins, encoding = Twins(schema), Encoding.one_hot(schema)
+    network = _network(rng, encoding.width, (9, 6), "sigmoid")
+    boxes = box_network(network, schema, encoding, twins)
+    people, margin = _everybody(schema, encoding, twins, network)
+    cut = float(np.median(margin))
+    flips = (margin > cut + 1e-9).any(axis=1) & (margin < cut - 1e-9).any(axis=1)
+    # A clock that counts its readings, so that the part of the budget that looks for people who flip is always reached.
+    monkeypatch.setattr(boxes_module, "FALSIFY", 0.9)
+    followed = []
+    plain = boxes_module._Proof._followed
+    monkeypatch.setattr(
+        boxes_module._Proof, "_followed", lambda self, front: followed.append(len(front.boxes)) or plain(self, front)
+    )
+    for seconds in (30, 60):
+        time = iter(range(10**6))
+        found = prove(
+            boxes, Question(cut=cut), seconds=seconds, threads=1, clock=lambda t=time: float(next(t)), keep=True
+        )
+        assert found.certified + found.falsified + found.open == len(people)
+        assert found.certified <= (~flips).sum()
+        assert found.falsified <= flips.sum()
+        inside = _inside(found.kept, boxes, people)
+        assert flips[inside[FLIPPING] > 0].all()
+        assert (inside[STEADY] + inside[FLIPPING]).max() <= 1
+        assert found.falsified > 0
+        assert found.drawn == DRAWN
+    assert sum(followed) > 0
 
 
 @pytest.mark.parametrize("head", ["sigmoid", "linear"])

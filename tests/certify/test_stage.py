@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fairbits
-from fairbits.certify import Statement, read_statements
+from fairbits.certify import CertifyOptions, Statement, certify_run, read_statements
 from fairbits.certify.files import FILE, REPAIRED, write_statements
 from fairbits.cli.app import app
 from fairbits.domain import Attribute, Schema, Table
@@ -97,3 +97,22 @@ def test_the_command(audit, tmp_path, monkeypatch):
     assert {one["property"] for one in json.loads(raw.stdout)["statements"]} == {"flips", "k"}
     for wrong in (["--budget", "soon"], ["--k", "0"], ["--changes", "-1"]):
         assert CliRunner().invoke(app, ["certify", str(run.folder), *wrong]).exit_code != 0
+
+
+def test_what_is_proved_by_construction_stands_beside_the_model(audit, tmp_path):
+    subject = audit.subject
+    for name, proof, kinds in (
+        ("average", "Proved for everybody: all twins of a person get one score.", ["flips", "k"]),
+        ("guard-2", "Proved for everybody: every score lies within 0.025 of the average.", ["k"]),
+    ):
+        chosen = {"name": name, "proof": proof, "k_max_proved": 1 if name == "average" else 2}
+        (tmp_path / "repair.json").write_text(json.dumps({"chosen": name, "repairs": [chosen]}))
+        found = certify_run(tmp_path, subject, CertifyOptions(seconds=5, threads=1))
+        after = [one for one in found.statements if one.model == "repaired"]
+        assert [one.property for one in after] == kinds
+        assert all(one.reason == proof and one.open == 0 and one.falsified == 0 for one in after)
+        assert after[-1].bound == chosen["k_max_proved"]
+    for text in ('{"chosen": null, "repairs": []}', "{", '{"chosen": "x", "repairs": 3}'):
+        (tmp_path / "repair.json").write_text(text)
+        found = certify_run(tmp_path, subject, CertifyOptions(seconds=5, threads=1))
+        assert all(one.model == "model" for one in found.statements)

@@ -165,11 +165,10 @@ def test_rules_leave_some_twins_out() -> None:
     subject = _subject(rules=('skill >= 5 -> sex != "c"',))
     guard = Guard.of(subject, refit=False, threads=1)
     rows = people().codes
-    # Real people who break the rule keep their own twin; nobody else has the third one.
+    # By the rule alone, also for real people who break it: files without the table must decide as the guard does.
     evaluator = evaluator_of(subject, threads=1)
-    valid = evaluator.valid_twins(rows)
-    assert valid is not None
-    assert not valid.all()
+    valid = np.ones((len(rows), 3), np.bool_)
+    valid[rows[:, 0] >= 5, 2] = False
     wanted = averaged(evaluator.scores(rows), guard.weights, valid)
     np.testing.assert_allclose(guard.people_scores(rows), wanted, atol=1e-6)
     np.testing.assert_allclose(guard.scores(subject.encoding.encode(rows)), wanted, atol=1e-6)
@@ -219,3 +218,15 @@ def test_few_rows_promise_little() -> None:
     rare = np.where(labels == 1, False, True)
     assert balanced_loss(many, rare, labels).value == pytest.approx(0.5)
     assert accuracy_loss(many, rare).value == pytest.approx(0.01)
+
+
+def test_a_model_that_varies_proves_nothing() -> None:
+    noise = np.random.default_rng(0)
+    guard = Guard(lambda frame: noise.random(len(frame)), people(), SCHEMA, guarantee=2, threads=1, refit=False)
+    assert guard.varies
+    assert guard.k_max == 0
+    assert guard.with_guarantee(1).k_max == 0
+    assert guard.proof.startswith("Nothing is proved")
+    steady = Guard(lambda frame: np.full(len(frame), 0.25), people(), SCHEMA, guarantee=2, threads=1, refit=False)
+    assert not steady.varies
+    assert steady.k_max == 2

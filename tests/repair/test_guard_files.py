@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from fairbits import Guard, Network, Subject
-from fairbits.domain import Decoder
-from fairbits.errors import CapabilityError
+from fairbits.domain import Decoder, Encoding
 from fairbits.repair.guard_files import export_guard, favourable_of
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.module import module_text
@@ -126,10 +125,82 @@ def test_a_python_file_around_any_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(guarded.predict_proba(shown).sum(axis=1), 1)
 
 
-def test_what_a_graph_cannot_hold(tmp_path: Path) -> None:
-    guard, subject = _guard(wired(), 1, rules=('skill >= 5 -> sex != "c"',))
-    with pytest.raises(CapabilityError, match="rules leave some people fewer twins"):
-        GuardArrays.of(guard)
-    written = export_guard(guard, subject, tmp_path, people().codes)
-    assert written.files == ()
-    assert sum("rules leave some people fewer twins" in line for line in written.warnings) == 2
+_RULES = [
+    ('skill >= 5 -> sex != "c"',),
+    ('(skill + 1) * 2 > 8 and not skill = 9 -> sex in {"a", "b"}', 'sex = "a" or skill <= 7'),
+    ('sex = "a" and skill < 8',),
+]
+
+
+@pytest.mark.parametrize("rules", _RULES)
+@pytest.mark.parametrize("coded", ["plain", "one-hot"])
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras about PyTorch
+def test_rules_about_twins_are_in_every_file(
+    rules: tuple[str, ...], coded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    keras, runtime, torch = (pytest.importorskip(name) for name in ("keras", "onnxruntime", "torch"))
+    from fairbits.repair.proposals.keras import write_guard_keras
+
+    schema, table = replace(SCHEMA, rules=rules), people()
+    encoding = Encoding.identity(schema) if coded == "plain" else Encoding.one_hot(schema)
+    drawn = random_network(rng, [encoding.width, 6, 2])
+    mild = [drawn.weights[0] * 0.1, *drawn.weights[1:]]  # scores far from 0 and 1
+    network = Network.build(mild, drawn.biases, head="softmax")
+    subject = make_subject("rules", network, schema, table, encoding=encoding)
+    guard = Guard.of(subject, tau=0.002, threads=1)
+    assert guard.by_rules
+    inputs = np.asarray(encoding.encode(table.codes), np.float32)
+    wanted = guard.people_scores(table.codes)
+    np.testing.assert_allclose(guard.scores(inputs), wanted, atol=2e-6)
+    plain = Guard.of(make_subject("plain", network, SCHEMA, table, encoding=encoding), tau=0.002, threads=1)
+    changed = np.abs(plain.people_scores(table.codes) - wanted).max()
+    assert changed > 1e-4
+    arrays = GuardArrays.of(guard)
+    write_guard_onnx(arrays, tmp_path / "guard.onnx")
+    write_guard_pt2(arrays, tmp_path / "guard.pt2")
+    write_guard_keras(arrays, tmp_path / "guard.keras")
+    session = runtime.InferenceSession(str(tmp_path / "guard.onnx"), providers=["CPUExecutionProvider"])
+    found = {
+        "onnx": session.run(None, {"inputs": inputs})[0],
+        "pt2": torch.export.load(str(tmp_path / "guard.pt2")).module()(torch.from_numpy(inputs)).detach().numpy(),
+        "keras": np.asarray(keras.models.load_model(tmp_path / "guard.keras").predict(inputs, verbose=0)),
+    }
+    for output in found.values():
+        np.testing.assert_allclose(favourable_of(output, network), wanted, atol=5e-6)
+    (tmp_path / "out").mkdir()
+    written = export_guard(guard, subject, tmp_path / "out", table.codes)
+    assert {path.suffix for path in written.files} >= {".onnx", ".py"}
+
+
+def test_a_python_file_without_fairbits(tmp_path: Path) -> None:
+    """Under rules too: the file and NumPy alone give the guard's own scores."""
+    guard, _ = _guard(wired(), 2, rules=_RULES[1])
+    (tmp_path / "repaired.py").write_text(module_text(guard), encoding="utf-8")
+    table = people()
+    np.savez(tmp_path / "rows.npz", skill=table.codes[:, 0], sex=table.codes[:, 1].astype(int), shoe=table.codes[:, 2])
+    code = (
+        "import sys, numpy as np\n"
+        "sys.modules['fairbits'] = None\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from repaired import Guarded\n"
+        "rows = np.load(sys.argv[1] + '/rows.npz')\n"
+        "frame = {'skill': rows['skill'], 'sex': [['a', 'b', 'c'][i] for i in rows['sex']], 'shoe': rows['shoe']}\n"
+        "def model(f):\n"
+        "    sex = np.array([['a', 'b', 'c'].index(v) for v in f['sex']])\n"
+        "    return 1 / (1 + np.exp(4.8 - np.array(f['skill'], float) - 0.3 * sex))\n"
+        "np.save(sys.argv[1] + '/out.npy', Guarded(model).scores(frame))\n"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code, str(tmp_path)], check=True, timeout=120)
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), guard.people_scores(table.codes), atol=2e-6)
+
+
+def test_rules_about_twins_hold_for_everybody(rng: np.random.Generator) -> None:
+    """Twins keep within the bound under rules too: whom the average is over does not depend on the twin."""
+    schema = replace(SCHEMA, rules=_RULES[1])
+    network = random_network(rng, [3, 6, 2])
+    subject = make_subject("rules", network, schema, people())
+    guard = Guard.of(subject, guarantee=1, threads=1)
+    twins = guard.subject_twins.expand(people().codes).reshape(-1, len(schema))
+    scores = guard.scores(subject.encoding.encode(twins)).reshape(len(people().codes), guard.m)
+    assert np.ptp(scores, axis=1).max() < 1e-6

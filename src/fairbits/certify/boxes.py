@@ -17,7 +17,8 @@ import numpy.typing as npt
 from scipy import special
 
 from fairbits.certify.classes import class_bounds
-from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, bound_boxes, share
+from fairbits.certify.witnesses import Witnesses, bits_of, draw_witnesses
+from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, bound_boxes, flipping_people, share
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -31,21 +32,30 @@ MAX_BOXES = 600_000
 WHOLE = 2**62
 #: Counts of people so small that the rounding of shares is far below one person.
 FEW = 1_000_000
-#: The last part of the budget counts the largest open boxes again, in finer steps.
-RECOUNT, FINE = 0.12, 1024
+#: The last part of the budget counts the largest open boxes again, in finer steps; the part before it looks for people
+#: who flip among those who are open, and for boxes around them.
+RECOUNT, FINE = 0.05, 1024
+FALSIFY = 0.05
+#: People who flip that are followed at once, at most; a box of which so much certainly flips is split no further.
+FOLLOWED, ENOUGH = 256, 0.5
 #: Scores may be off by so much: the sigmoid of a bound is rounded too.
 SCORE_ROUNDING = 1e-12
 
 
 @dataclass(slots=True)
 class Volumes:
-    """How many people are certified, falsified and open, in how many boxes."""
+    """How many people are certified, falsified and open, in how many boxes.
+
+    ``drawn`` people were drawn at random from those who were open before falsifying; ``drawn_flips`` of them flip.
+    """
 
     people: int
     certified: int = 0
     falsified: int = 0
     boxes: int = 0
     finished: bool = False
+    drawn: int = 0
+    drawn_flips: int = 0
     kept: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
@@ -75,6 +85,7 @@ def prove(
     clock: Callable[[], float] = time.perf_counter,
     max_boxes: int | None = None,
     keep: bool = False,
+    seed: int = 0,
 ) -> Volumes:
     """Split the domain until everything is settled, the budget ends, or somebody says stop.
 
@@ -98,22 +109,28 @@ def prove(
         Ends the work after so many boxes too.
     keep
         Keep the settled boxes in ``Volumes.kept`` (status, firsts, lasts, sets), for checks.
+    seed
+        Of the people who are drawn from open boxes to find some who flip.
 
     Returns
     -------
     Volumes
         Counts that add up to everybody.
     """
-    return _Proof(network, question, threads, keep).run(
-        clock() + seconds, seconds, stop, watch, clock, max_boxes or 2**62
-    )
+    proof = _Proof(network, question, threads, keep, np.random.default_rng(seed))
+    nobody = np.zeros((0, len(network.values)))
+    flipping_people(network.layers, question.cut, nobody, np.zeros(0, np.bool_))  # compiles before the clock starts
+    return proof.run(clock() + seconds, seconds, stop, watch, clock, max_boxes or 2**62)
 
 
 class _Proof:
     """One proof in progress: a pool of open boxes, and counts of what is settled."""
 
-    def __init__(self, network: BoxNetwork, question: Question, threads: int | None, keep: bool):
+    def __init__(
+        self, network: BoxNetwork, question: Question, threads: int | None, keep: bool, rng: np.random.Generator
+    ):
         self.network, self.question, self.threads, self.keep = network, question, threads, keep
+        self.rng = rng
         self.volumes = Volumes(network.people)
         self.kind: Any = np.int64 if network.people < WHOLE else object
         self.neurons = int(network.layers.widths.sum())
@@ -130,6 +147,7 @@ class _Proof:
             "people": np.zeros(size, self.kind),
             "steady": np.zeros(size),
             "flipping": np.zeros(size),
+            "witnesses": np.zeros(size, np.int64),
             "split": np.zeros(size, np.int64),
             "priority": np.zeros(size),
         }
@@ -147,7 +165,8 @@ class _Proof:
         people = np.array([self.network.people], dtype=self.kind)
         states = np.zeros((1, self.neurons), np.int8)
         self._add(np.empty(0, np.int64), first, last, masks, states, people)
-        turn = end - RECOUNT * seconds if self.question.k is None else end
+        about_flips = self.question.k is None
+        turn = end - (RECOUNT + FALSIFY) * seconds if about_flips else end
         size = 16
         while clock() < turn and self.volumes.boxes < max_boxes and not stop():
             chosen = self._chosen(size)
@@ -161,7 +180,8 @@ class _Proof:
                 self._put_aside()
             if watch is not None:
                 watch(self._so_far())
-        if self.question.k is None:
+        if about_flips:
+            self._falsify(end - RECOUNT * seconds, stop, clock, max_boxes)
             self._recount(end, stop, clock, max_boxes)
         found = self._so_far()
         found.finished = found.open == 0
@@ -174,8 +194,8 @@ class _Proof:
         order = np.argpartition(-priority, wanted - 1)[:wanted] if wanted < self.n else np.arange(self.n)
         return np.sort(order[priority[order] > 0])
 
-    def _split(self, chosen: Integers) -> None:
-        """Replace boxes by their halves."""
+    def _split(self, chosen: Integers) -> Integers:
+        """Replace boxes by their halves; gives where the left halves stand now, then the right ones (-1: settled)."""
         pool, numeric = self.pool, self.network.numeric
         first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
         masks, states, people = pool["masks"][chosen], pool["states"][chosen], pool["people"][chosen]
@@ -191,13 +211,13 @@ class _Proof:
         lefts[steps] = (middle - first[steps, at] + 1).astype(np.int64)
         for place in np.flatnonzero(where >= numeric).tolist():
             at_set = int(where[place]) - numeric
-            bits = [b for b in range(64) if int(masks[place, at_set]) >> b & 1]
+            bits = bits_of(masks[place, at_set])
             half = len(bits) // 2
             left_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[:half]))
             right_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[half:]))
             sizes[place], lefts[place] = len(bits), half
         each = people // sizes.astype(self.kind)
-        self._add(
+        return self._add(
             chosen,
             np.concatenate([first, right_first]),
             np.concatenate([left_last, last]),
@@ -206,8 +226,8 @@ class _Proof:
             np.concatenate([each * lefts.astype(self.kind), each * (sizes - lefts).astype(self.kind)]),
         )
 
-    def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> None:
-        """Bound boxes; count the settled ones, and keep the others, first in the places ``free``."""
+    def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> Integers:
+        """Bound boxes; count the settled ones, and keep the others, first in the places ``free``; gives where."""
         status, steady, flipping, split = self._bound(first, last, masks, states, BINS)
         self.volumes.boxes += len(first)
         volumes = self.volumes
@@ -226,13 +246,57 @@ class _Proof:
         else:
             self.pool["priority"][free[len(going) :]] = 0.0
             self.pool["people"][free[len(going) :]] = 0
+            self.pool["witnesses"][free[len(going) :]] = 0
         pool = self.pool
+        pool["witnesses"][places] = 0
         pool["first"][places], pool["last"][places] = first[going], last[going]
         pool["masks"][places], pool["states"][places] = masks[going], states[going]
         pool["people"][places], pool["split"][places] = people[going], split[going]
         pool["steady"][places], pool["flipping"][places] = steady[going], flipping[going]
         unknown = people[going].astype(np.float64) * np.maximum(0.0, 1.0 - steady[going] - flipping[going])
         pool["priority"][places] = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
+        now = np.full(len(first), -1, np.int64)
+        now[going] = places
+        return now
+
+    def _falsify(self, end: float, stop: Callable[[], bool], clock: Callable[[], float], max_boxes: int) -> None:
+        """Draw people from open boxes; around those who flip, split until a box certainly has some who do."""
+        followed = 16
+        while clock() < end and self.volumes.boxes < max_boxes and not stop():
+            found = draw_witnesses(self.network, self.question.cut, self.pool, self.n, self.rng)
+            if found is None:
+                return
+            if not self.volumes.drawn:
+                self.volumes.drawn, self.volumes.drawn_flips = found.drawn, int(found.hits)
+            self.pool["witnesses"][found.boxes] = np.maximum(self.pool["witnesses"][found.boxes], found.counts)
+            frontier = found.largest(self.pool["priority"], followed)
+            if not len(frontier.boxes) and followed == FOLLOWED:
+                return  # next to nobody flips among those who are open
+            while len(frontier.boxes) and clock() < end and self.volumes.boxes < max_boxes and not stop():
+                frontier = self._followed(frontier)
+            followed = min(2 * followed, FOLLOWED)
+            if self.n > MAX_BOXES:
+                self._put_aside()
+
+    def _followed(self, frontier: Witnesses) -> Witnesses:
+        """Split the boxes of some people who flip; they then stand in one of the halves."""
+        pool, numeric, n = self.pool, self.network.numeric, len(frontier.boxes)
+        at, rows = pool["split"][frontier.boxes], np.arange(n)
+        middle = np.zeros(n)
+        steps = at < numeric
+        some = frontier.boxes[steps]
+        middle[steps] = np.floor((pool["first"][some, at[steps]] + pool["last"][some, at[steps]]) / 2)
+        for place in np.flatnonzero(~steps).tolist():
+            bits = bits_of(pool["masks"][frontier.boxes[place], int(at[place]) - numeric])
+            middle[place] = bits[len(bits) // 2 - 1]
+        right = frontier.people[rows, at] > middle
+        places = self._split(frontier.boxes)[np.where(right, n, 0) + rows]
+        pool = self.pool  # it may have grown
+        there = places >= 0
+        pool["witnesses"][places[there]] = 1
+        on = there.copy()
+        on[there] = (pool["split"][places[there]] >= 0) & (pool["flipping"][places[there]] < ENOUGH)
+        return Witnesses(places[on], np.ones(int(on.sum()), np.int64), frontier.people[on])
 
     def _bound(self, first: Any, last: Any, masks: Any, states: Any, bins: int) -> tuple[Any, ...]:
         n, question, layers = len(first), self.question, self.network.layers
@@ -290,6 +354,9 @@ class _Proof:
         people = self.pool["people"][places].astype(np.float64)
         # Shares are rounded down by 1e-10 at most: for few people, that is no whole person.
         found = np.floor(self.pool[which][places] * people + np.where(people < FEW, 1e-3, 0.0))
+        if which == "flipping":
+            # Who was met may be among those who were counted: the larger of the two is certain, not their sum.
+            found = np.maximum(found, self.pool["witnesses"][places] * float(self.network.factor))
         if self.kind is object:
             return int(found.sum() * (1.0 - 1e-9))  # sums of doubles beyond 2**53 are rounded
         return int(found.astype(np.int64).sum())
@@ -301,6 +368,8 @@ class _Proof:
             now.certified + self._carved("steady", everything),
             now.falsified + self._carved("flipping", everything),
             now.boxes,
+            drawn=now.drawn,
+            drawn_flips=now.drawn_flips,
             kept=now.kept,
         )
 

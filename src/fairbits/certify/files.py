@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fairbits.certify.exact import domain_size
 from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
 from fairbits.certify.statement import Statement
 from fairbits.errors import FairbitsError, OptionError
@@ -18,6 +19,8 @@ from fairbits.subject import Subject
 FILE = "certify.json"
 #: The repaired model, in our own format.
 REPAIRED = "repaired.npz"
+#: What a repair left in a run's folder, and guaranteed rates of groups.
+REPAIR, RATES = "repair.json", "certify_rates.json"
 
 
 def certify_run(
@@ -55,10 +58,16 @@ def certify_run(
             subject, part, model=repaired, name="repaired", stop=stop, watch=lambda words: watch(f"repaired: {words}")
         )
         notes += tuple(f"repaired: {note}" for note in after.notes)
-        found = Certificate((*found.statements, *after.statements), found.notes, found.stopped or after.stopped)
+        both = (*found.statements, *after.statements)
+        found = replace(found, statements=both, stopped=found.stopped or after.stopped)
+    elif (made := _by_construction(folder, subject)) is not None:
+        found = replace(found, statements=(*found.statements, *made))
     found = replace(found, notes=(*found.notes, *notes))
     asked = {"budget": options.seconds, "changes": options.changes, "k": options.k, "seed": options.seed}
     write_statements(folder, found.statements, made_with=subject.identity.document(), options=asked)
+    if found.rates:
+        text = json.dumps(plain([one.document() for one in found.rates]), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(folder / RATES, (text + "\n").encode("utf-8", errors="replace"))
     return found
 
 
@@ -74,6 +83,32 @@ def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[
     if isinstance(model, Network) and isinstance(subject.model, Network):
         return model.with_favourable(subject.model.favourable), ()
     return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
+
+
+def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | None:
+    """What is proved about a repaired model by the way it is made: a guard, or one that drops protected columns."""
+    path = folder / REPAIR
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
+        proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
+        if bound is None:
+            return None
+        most = int(bound)
+    except StopIteration:
+        return None  # no repair kept the budget
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # a damaged repair.json is named by whoever reads it as such
+    size = domain_size(subject.schema)
+    people = size or 1
+    population = "everybody in the domain" + ("" if size else " (uncountable: its people stand as one)")
+    first = Statement("proved", "k", population, people, people, 0, 0, float(most), 1.0, 0.0, largest=most)
+    made = [replace(first, model="repaired", reason=proof)]
+    if "one score" in proof:  # all twins get one score, so none can flip
+        made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
+    return tuple(made)
 
 
 def write_statements(

@@ -15,6 +15,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.rates import Population, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Property, Statement
 from fairbits.engine import box_network, tree_boxes
@@ -27,6 +28,8 @@ from fairbits.subject import Subject
 CONFIDENCE = 0.99
 #: Of the budget: what the statement around real rows, the sample, and (of the rest) a question about k may take.
 NEAR, SAMPLE = 0.2, 0.15
+#: Everybody is asked where that takes no more than this of the time that is left.
+WHOLE_SHARE = 0.7
 #: Seconds that a batch may take, about.
 ROUND = 0.2
 #: Seconds below which no budget makes sense.
@@ -55,6 +58,9 @@ class CertifyOptions:
         None: all cores.
     proofs
         Whether to prove anything over sets of people; without, everybody is asked, or some are drawn.
+    rates
+        Whether to prove intervals for the rates of groups and their ratio, under a population fitted to the table
+        (dense ReLU networks); takes a third of the budget.
     """
 
     seconds: float = 30.0
@@ -64,6 +70,7 @@ class CertifyOptions:
     epsilon: float | None = None
     threads: int | None = None
     proofs: bool = True
+    rates: bool = False
 
     def __post_init__(self) -> None:
         if not SHORTEST <= self.seconds < math.inf:
@@ -83,6 +90,7 @@ class Certificate:
     statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()
     stopped: bool = False
+    rates: tuple[RateStatement, ...] = ()
 
 
 def certify_subject(
@@ -139,15 +147,19 @@ class _Ladder:
         self.end = time.perf_counter() + options.seconds
         self.found: list[Statement] = []
         self.notes: list[str] = []
+        self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
         self.domain = _domain_words(subject)
         self.batch = 1024
+        self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
     @property
     def left(self) -> float:
         return max(0.0, self.end - time.perf_counter())
 
     def climb(self) -> Certificate:
+        if self.options.rates:
+            self._attempt(self._rates)
         size = exact.domain_size(self.evaluator.schema)
         if self.evaluator.blind:
             self._blind(size)
@@ -162,12 +174,18 @@ class _Ladder:
             return self._done()
         pace = exact.people_per_second(self.evaluator, self.rows)
         self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
-        if size is not None and size / pace < 0.6 * self.left:
+        if self._fits(size, pace):
             self.watch(f"asking all {size:,} people")
             if self._whole_domain():
                 return self._done()
         self._near(pace)
         self._sampled(SAMPLE * self.options.seconds)
+        if self._fits(size, self.sampled_pace):
+            # The sample has shown how quick the model really is: everybody fits the budget after all.
+            self.batch = int(np.clip(ROUND * self.sampled_pace, 16, exact.BATCH))
+            self.watch(f"asking all {size:,} people")
+            if self._whole_domain():
+                return self._done()
         if not self.options.proofs:
             self.notes.append("proofs over sets of people were left out of so short a budget: see fairbits certify.")
         elif isinstance(self.evaluator.model, HasTrees):
@@ -181,10 +199,15 @@ class _Ladder:
             )
         return self._done()
 
+    def _fits(self, size: int | None, pace: float) -> bool:
+        """Whether everybody can be asked with what is left of the budget."""
+        return size is not None and pace > 0 and size / pace < WHOLE_SHARE * self.left
+
     def _done(self) -> Certificate:
         order = {"exact": 0, "proved": 1, "statistical": 2}
         ranked = sorted(self.found, key=lambda one: (order[one.kind], one.property))
-        return Certificate(tuple(replace(one, model=self.name) for one in ranked), tuple(self.notes), self.stop())
+        statements = tuple(replace(one, model=self.name) for one in ranked)
+        return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
 
     def _varies(self) -> bool:
         some = self.rows[:32]
@@ -296,6 +319,8 @@ class _Ladder:
         if not asked.people:
             self.notes.append(f"the budget left no time to draw from {population}.")
             return
+        if changes is None:
+            self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
         k = asked.largest if self.options.k is None else self.options.k
         above = asked.above(k)
@@ -374,6 +399,34 @@ class _Ladder:
             complete=found.open == 0,
         )  # fmt: skip
 
+    def _rates(self) -> None:
+        """Guaranteed rates of groups, one protected attribute after the other."""
+        evaluator, network = self.evaluator, self.evaluator.model
+        if not self.decides or not isinstance(network, Network):
+            raise CapabilityError(
+                "guaranteed rates need a dense ReLU network that decides; the group figures of the report are measured "
+                "on the table's own rows for every model."
+            )
+        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
+        begin = time.perf_counter()
+        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
+        self.end += time.perf_counter() - begin
+        cut = math.log(evaluator.threshold / (1 - evaluator.threshold))
+        columns = [int(column) for column in evaluator.twins.columns]
+        for column in columns:
+            attribute = evaluator.schema.attributes[column]
+            self.watch(f"rates by {attribute.name}")
+            population = Population.of(boxes, evaluator.twins, self.rows, column)
+            seconds = self.options.seconds / 3 / len(columns)
+            self.rates.append(
+                group_rates(
+                    *(boxes, cut, population, attribute, twin_groups(evaluator.twins, column)),
+                    seconds=seconds,
+                    threads=self.options.threads,
+                    stop=self.stop,
+                )
+            )
+
     def _boxes(self) -> None:
         evaluator, k = self.evaluator, self.options.k
         network = evaluator.model
@@ -401,14 +454,26 @@ class _Ladder:
 
             begin = time.perf_counter()
             seconds = self.left / (len(questions) - place)
-            found = prove(boxes, question, seconds=seconds, threads=self.options.threads, stop=self.stop, watch=told)
+            found = prove(
+                *(boxes, question),
+                seconds=seconds,
+                threads=self.options.threads,
+                stop=self.stop,
+                watch=told,
+                seed=self.options.seed,
+            )
+            drawn = (
+                f" Of {found.drawn:,} people drawn from those left open, {found.drawn_flips:,} flip."
+                if found.drawn and found.open
+                else ""
+            )
             self._add(
                 "proved",
                 "flips" if question.k is None else "k",
                 self.domain,
                 (found.certified, found.falsified, found.open),
                 time.perf_counter() - begin,
-                reason,
+                reason + drawn,
                 k=question.k,
                 complete=found.finished,
             )

@@ -20,11 +20,12 @@ from .gradient import gradients as gradients
 from .interventions import Effects as Effects
 from .interventions import accuracies as accuracies
 from .interventions import study as study
-from .kernels.box_bounds import BINS as BINS
-from .kernels.box_bounds import FLIPPING as FLIPPING
-from .kernels.box_bounds import OPEN as OPEN
-from .kernels.box_bounds import STEADY as STEADY
 from .kernels.box_bounds import bound_boxes as bound_boxes
+from .kernels.box_counts import BINS as BINS
+from .kernels.box_people import FLIPPING as FLIPPING
+from .kernels.box_people import OPEN as OPEN
+from .kernels.box_people import STEADY as STEADY
+from .kernels.box_people import flipping_people as flipping_people
 from .kernels.class_vectors import vectors as vectors
 from .kernels.masked_twins import masked as masked
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN

@@ -152,13 +152,18 @@ class Evaluator:
     def blind(self) -> bool:
         """Whether no twin of anybody can score differently, by the way the model is made: exactly 0 bits.
 
-        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight.
+        Either it never gets a protected attribute, or it is a network whose first layer gives them no weight, or no
+        tree of it asks about one.
         """
         columns = self.twins.columns
         if all(isinstance(self.encoding.parts[i], Unseen) for i in columns):
             return True
         if self._at_once is not None:
-            return self._at_once.tau == 0
+            return self._at_once.tau == 0 and not getattr(self._at_once, "varies", False)
+        if isinstance(self.model, HasTrees):
+            asked = self.model.ensemble.feature
+            protected = np.concatenate([self.encoding.parts[i].columns for i in columns])
+            return not np.isin(asked[asked >= 0], protected).any()
         if not isinstance(self.model, Network):
             return False
         first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])

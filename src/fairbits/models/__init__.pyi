@@ -43,6 +43,9 @@ from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import refittable_estimator as refittable_estimator
 from .original import save_as_original as save_as_original
+from .pupils import Refitted as Refitted
+from .pupils import refitted as refitted
+from .pupils import save_estimator as save_estimator
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
 from .registry import adapt as adapt

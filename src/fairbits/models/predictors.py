@@ -59,9 +59,9 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
-    names = _names_of(predictor)
+    names = names_of(predictor)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
-    classes = _classes_of(predictor)
+    classes = classes_of(predictor)
     own = not schema.classes
     schema = with_own_classes(schema, classes)
     order = output_order(schema, classes, options)
@@ -173,16 +173,32 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
     return columns
 
 
+def asked_as(
+    predictor: Any,
+    schema: Schema,
+    columns: tuple[str, ...],
+    order: tuple[str, ...] | None,
+    options: ModelOptions,
+    *,
+    named: bool,
+) -> tuple[Decoder, Decode]:
+    """How codes become what a predictor takes: the decoder of its columns, and frames, arrays or codes by it."""
+    ask, _ = _question(predictor, schema, order, None)
+    decoder = Decoder(schema, columns, categorical=_categorical(predictor))
+    name = f"the {type(predictor).__name__}"
+    return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)
+
+
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
     width = _width_of(predictor)
     ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
-    if width is None or ask is None or _names_of(predictor) is not None:
+    if width is None or ask is None or names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     box = BlackBox(
         ask, int(width), favourable=options.favourable, output=options.output, batch=options.batch, name=name
     )
-    return Loaded(box, None, _classes_of(predictor))
+    return Loaded(box, None, classes_of(predictor))
 
 
 def _question(
@@ -277,7 +293,7 @@ def _someone(decoder: Decoder, schema: Schema) -> Codes:
     return np.array([[schema[name].first for name in decoder.names]])
 
 
-def _names_of(predictor: Any) -> list[str] | None:
+def names_of(predictor: Any) -> list[str] | None:
     """The columns of the frame that it was trained on, where it remembers them."""
     for name in ("feature_names_in_", "feature_names_", "feature_name"):
         found = _listed(attribute(predictor, name))
@@ -300,7 +316,8 @@ def _listed(found: Any) -> list[Any]:
     return listed.tolist() if listed.ndim == 1 and not isinstance(found, set | dict) else []
 
 
-def _classes_of(predictor: Any) -> tuple[str, ...] | None:
+def classes_of(predictor: Any) -> tuple[str, ...] | None:
+    """The classes that it names, in the order of its outputs, as text."""
     found = _listed(attribute(predictor, "classes_"))
     return tuple(text_of(value) for value in found) or None
 

@@ -64,8 +64,8 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     ModelError
         If it does not fit the schema.
     """
-    estimator = _winner(estimator)
-    steps, final = _taken_apart(estimator)
+    estimator = winner(estimator)
+    steps, final = taken_apart(estimator)
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final) and not is_linear(final):
@@ -160,7 +160,7 @@ def is_pipeline(estimator: Any) -> bool:
     return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
 
 
-def _winner(estimator: Any) -> Any:
+def winner(estimator: Any) -> Any:
     """A finished grid search stands for its winner."""
     found = attribute(estimator, "best_estimator_")
     return found if callable(attribute(found, "predict")) else estimator
@@ -252,7 +252,7 @@ def final_of(estimator: Any) -> Any:
     Any
         A scikit-learn model.
     """
-    return _taken_apart(_winner(estimator))[1]
+    return taken_apart(winner(estimator))[1]
 
 
 def network_of_sklearn(estimator: Any) -> Network:
@@ -307,12 +307,12 @@ def perceptron_in(estimator: Any) -> Any:
     ModelError
         If there is none.
     """
-    final = _taken_apart(_winner(estimator))[1]
+    final = taken_apart(winner(estimator))[1]
     network_of_sklearn(final)
     return final
 
 
-def _taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
     while is_pipeline(estimator):

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +50,18 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
             old.unlink(missing_ok=True)
 
 
-def export(model: Model, subject: Subject, folder: Path, people: Codes, *, fitted: Fitted | None = None) -> Export:
+def export(  # noqa: PLR0911 - one line for each kind of model
+    model: Model, subject: Subject, folder: Path, people: Codes, *, fitted: Fitted | None = None, source: Any = None
+) -> Export:
     """Write the model into the folder. Scores of ``people`` are what files are compared by.
 
-    ``fitted`` says how a model is asked that was fitted anew, and what there is to write.
+    ``fitted`` says how a model is asked that was fitted anew, and what there is to write; ``source`` is what is written
+    in place of a distilled model.
     """
+    if source is not None:
+        from fairbits.repair.pupil_files import export_pupil
+
+        return export_pupil(source, model, subject, folder, people)
     if isinstance(model, Guard):
         from fairbits.repair.guard_files import export_guard
 

@@ -18,7 +18,9 @@ from fairbits.store import write_json, write_whole
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
-_PROVED = ("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper")
+_PROVED = (
+    *("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+)
 _FIGURES = tuple(field.name for field in fields(Figures))
 #: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
 COLUMNS = pa.schema(
@@ -112,7 +114,7 @@ def document(result: RepairResult) -> dict[str, Any]:
 
 
 def _plain(repair: Repair) -> dict[str, Any]:
-    apart = ("network", "plan", "held_out", "fitted")
+    apart = ("network", "plan", "held_out", "fitted", "source")
     kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in apart}
     kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
     return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}

@@ -17,7 +17,7 @@ from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
 from fairbits.repair.groups import group_figures
 from fairbits.repair.indirect import IndirectBits, indirect_bits
-from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
+from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Fitted, RepairGroup
@@ -143,13 +143,16 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
     )
 
 
-def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
-    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
+def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> tuple[Loss, Loss | None]:
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends."""
     if before.figures.balanced_accuracy is None:
         values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
-        return variance_loss(values[0], values[1], before.labels), None
+        return variance_loss(values[0], values[1], before.labels, confidence=confidence), None
     was, now = before.answers == before.labels, after.answers == after.labels
-    return accuracy_loss(was, now), balanced_loss(was, now, before.labels)
+    return (
+        accuracy_loss(was, now, confidence=confidence),
+        balanced_loss(was, now, before.labels, confidence=confidence),
+    )
 
 
 def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:

@@ -15,22 +15,26 @@ from scipy import special
 
 #: The share of samples in which the true loss lies below the upper end.
 CONFIDENCE = 0.9
+#: The same for each end of the intervals beside held-out figures: together they hold in 95 % of samples.
+TWO_SIDED = 0.975
 
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss on the rows (below 0: a gain), and the upper end of its one-sided interval."""
+    """The loss on the rows (below 0: a gain), and the ends of its one-sided intervals."""
 
     value: float
     upper: float
+    lower: float = -float("inf")
 
 
 def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Loss:
     """The accuracy that is lost; each argument says which rows are decided right."""
     value, variance = _matched(before, after)
-    return Loss(float(before.mean() - after.mean()), value + _quantile(confidence) * float(np.sqrt(variance)))
+    reach = _quantile(confidence) * float(np.sqrt(variance))
+    return Loss(float(before.mean() - after.mean()), value + reach, value - reach)
 
 
 def balanced_loss(
@@ -41,7 +45,8 @@ def balanced_loss(
     found = np.array([_matched(before[mine], after[mine]) for mine in members])
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
     spread = float(np.sqrt(found[:, 1].sum())) / len(members)
-    return Loss(value, float(found[:, 0].mean()) + _quantile(confidence) * spread)
+    middle, reach = float(found[:, 0].mean()), _quantile(confidence) * spread
+    return Loss(value, middle + reach, middle - reach)
 
 
 def variance_loss(
@@ -56,7 +61,8 @@ def variance_loss(
     extra = ((after - values) ** 2 - (before - values) ** 2) / total
     value = float(np.mean(extra, dtype=np.float64))
     spread = float(np.std(extra, ddof=1)) / np.sqrt(len(extra)) if len(extra) > 1 else np.inf
-    return Loss(value, value + _quantile(confidence) * float(spread))
+    reach = _quantile(confidence) * float(spread)
+    return Loss(value, value + reach, value - reach)
 
 
 def _matched(before: Flags, after: Flags) -> tuple[float, float]:

@@ -118,6 +118,9 @@ class Repair:
     dominated: bool = False
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
+    held_out_loss_low: float | None = None  # 95 % interval of the accuracy lost on held-out rows
+    held_out_loss_high: float | None = None
+    source: Any = field(default=None, repr=False, compare=False)  # what is written, where it is not the model itself
     family: str = "repair"  # who proposed it: the name of its proposer
     coding: str = ""  # which groups it was told about, where it was told any
     fitted: Fitted | None = field(default=None, repr=False)  # a model that was fitted anew, with its own inputs

@@ -20,6 +20,7 @@ from fairbits.repair.evidence import Halves, split
 from fairbits.repair.export import Export, export, remove_old
 from fairbits.repair.files import write
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.margins import TWO_SIDED
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
@@ -142,7 +143,10 @@ def repair_run(
         ]
         watch("writing and checking the repaired model")
         people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
-        written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted)
+        written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted, source=chosen.source)
+        if not written.files:
+            reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
+            chosen = None
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -161,6 +165,7 @@ def repair_run(
         files=written.files,
         subject_file=written.subject_file,
         warnings=(
+            *planner.notes,
             *written.warnings,
             *_not_attacked(attack, chosen),
             *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
@@ -276,10 +281,11 @@ def judged_all(
         about = setting.about(p.fitted)
         plan, held_out = judge(p.network, halves.plan, about), judge(p.network, halves.held_out, about)
         lost, lost_balanced = losses(before[0], plan)
+        unseen, _ = losses(before[1], held_out, confidence=TWO_SIDED)
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
-        bound, proof = proved(p.network, about)
+        bound, proof = (1, p.proof) if p.proof else proved(p.network, about)
         repairs.append(
             Repair(
                 name=p.name,
@@ -296,6 +302,9 @@ def judged_all(
                 proof=proof,
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+                held_out_loss_low=unseen.lower,
+                held_out_loss_high=unseen.upper,
+                source=p.source,
                 family=family,
                 coding=p.coding,
                 fitted=p.fitted,
@@ -336,7 +345,13 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     )
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
-        found.append(f"on held-out rows the chosen repair loses {lost:.1%} {by}, more than the {budget:.1%} allowed.")
+        low, high = chosen.held_out_loss_low, chosen.held_out_loss_high
+        beyond = low is not None and low > budget + _SLACK
+        ends = "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"
+        found.append(
+            f"on held-out rows the chosen repair loses {lost:.1%} {by}{ends}, more than the {budget:.1%} allowed"
+            f"{'' if beyond else ', though not beyond chance'}."
+        )
     if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
         found.append(
             f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within a loss "

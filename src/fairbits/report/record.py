@@ -259,6 +259,8 @@ class Mend:
     on_front: bool  # none beats it on the evidence that it was chosen on
     chosen: bool
     k_max_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
+    change_low: float | None = None  # 95 % interval of what accuracy gains on held-out rows (below 0: a loss)
+    change_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

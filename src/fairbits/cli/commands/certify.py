@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -28,6 +29,9 @@ def certify(
     budget: Annotated[str, typer.Option(help="About how long in all, e.g. 30s, 5m.")] = "30s",
     changes: Annotated[int, typer.Option(help="How far from real rows the statement about near people goes.")] = 1,
     k: Annotated[_Number, typer.Option("--k", help="Prove at most so many classes.", show_default="largest")] = None,
+    rates: Annotated[
+        bool, typer.Option("--rates", help="Guaranteed rates of groups too, under a population fitted to the table.")
+    ] = False,
     epsilon: Epsilon = None,
     protected: Protected = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample.", min=0)] = 0,
@@ -46,7 +50,7 @@ def certify(
     seconds = seconds_of(budget)
     from fairbits.certify import CertifyOptions, certify_run, certify_subject
 
-    options = CertifyOptions(seconds, changes, k, seed, epsilon, threads_of(threads))
+    options = CertifyOptions(seconds, changes, k, seed, epsilon, threads_of(threads), rates=rates)
     folder = Path(subject)
     run = folder if (folder / "run.json").is_file() else None
     if run is not None:
@@ -57,7 +61,7 @@ def certify(
             raise OptionError(f"--protected is {protected!r}, but a run has its own; leave it out.")
         opened = AuditRun.open(run, **grants)
         loaded = opened.subject.checked(as_is=True)
-        options = CertifyOptions(seconds, changes, k, seed, epsilon or opened.manifest["epsilon"], options.threads)
+        options = replace(options, epsilon=epsilon or opened.manifest["epsilon"])
     else:
         from fairbits.data import load_subject
 
@@ -96,6 +100,7 @@ def document(name: str, found: Certificate) -> dict[str, Any]:
     return {
         "subject": name,
         "statements": [one.document() for one in found.statements],
+        "rates": [one.document() for one in found.rates],
         "notes": list(found.notes),
         "stopped": found.stopped,
     }

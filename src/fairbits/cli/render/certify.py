@@ -35,6 +35,10 @@ def show(name: str, found: Certificate) -> None:
         console.print(head.append(f"  {whose}{harmless(one.population)}  ({one.seconds:.1f} s)", style="default"))
         console.print(Padding(Text(one.sentence(), style="bold"), (0, 0, 0, 2)))
         console.print(Padding(Text(harmless(one.reason), style="dim"), (0, 0, 0, 2)))
+    for rate in found.rates:
+        console.print()
+        console.print(Text("proved", style="green").append(f"  rates by {harmless(rate.attribute)}", style="default"))
+        console.print(Padding(Text(harmless(rate.sentence()), style="bold"), (0, 0, 0, 2)))
     if not found.statements:
         console.print("Nothing could be said in this time.")
     for note in found.notes:

@@ -114,7 +114,8 @@ def _headline(result: RepairResult) -> Text:
     share = f"{abs(change):.0%}" if abs(change) >= 0.01 else f"{abs(change):.1%}"
     text.append(f"{chosen.name} {verb} mean k by {share}", style="bold")
     text.append(
-        f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows."
+        f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows"
+        f"{_interval(chosen)}."
     )
     if chosen.k_max_proved is not None:
         text.append(f"\nk ≤ {chosen.k_max_proved}. ", style="bold")
@@ -122,16 +123,22 @@ def _headline(result: RepairResult) -> Text:
     return text
 
 
+def _interval(repair: Repair) -> str:
+    """The 95 % interval of the change in accuracy on held-out rows, in points."""
+    low, high = repair.held_out_loss_low, repair.held_out_loss_high
+    return "" if low is None or high is None else f" (95 %: {_points(-high)} to {_points(-low)})"
+
+
 def _repairs(result: RepairResult) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
-    for heading in (result.quality, "points", "mean k", "change", "proved", *rate):
+    for heading in (result.quality, "points", "95 %", "mean k", "change", "proved", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", "", f"{before.k_mean:.2f}", "", "", *rates)
     for repair in result.repairs:
         style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
         table.add_row(*_line(repair, result), style=style)
@@ -146,11 +153,18 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
         repair.name,
         f"{after.accuracy:.1%}",
         _points(after.accuracy - before.accuracy),
+        _ends(repair),
         f"{after.k_mean:.2f}",
         f"{after.k_mean / before.k_mean - 1:+.0%}",
         "" if repair.k_max_proved is None else f"k ≤ {repair.k_max_proved}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
     )
+
+
+def _ends(repair: Repair) -> str:
+    """The interval, short: from … to …, in points."""
+    low, high = repair.held_out_loss_low, repair.held_out_loss_high
+    return "" if low is None or high is None else f"{_points(-high)}…{_points(-low)}"
 
 
 def _legend(result: RepairResult) -> Text:

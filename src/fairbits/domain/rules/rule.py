@@ -117,6 +117,25 @@ class Rule:
         """
         return np.asarray(_truth(self.tree, columns))
 
+    def program(self) -> list[Any]:
+        """The rule as nested lists of plain values, for files that must do without this package.
+
+        Each is an operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, [b, …]]``, ``["not", a]``,
+        ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["number", value]``. Columns and values are codes.
+
+        Returns
+        -------
+        list
+            JSON can hold it.
+
+        Examples
+        --------
+        >>> age = Attribute(name="age", kind="integer", low=10, high=90)
+        >>> Rule.of("age >= 18", (age,)).program()
+        ['>=', ['column', 0], ['number', 18.0]]
+        """
+        return _program(self.tree)
+
     def parts(self) -> tuple[Node, ...]:
         """The conditions that the rule joins with ``and``."""
         return _conjuncts(self.tree)
@@ -138,6 +157,22 @@ def over(node: Node, columns: Columns) -> Truth:
         Truth values in the shape that the columns broadcast to.
     """
     return np.asarray(_truth(node, columns))
+
+
+def _program(node: Node) -> list[Any]:
+    match node:
+        case Join(kind, left, right) | Compare(kind, left, right) | Arithmetic(kind, left, right):
+            return [kind, _program(left), _program(right)]
+        case Not(operand) | Negative(operand):
+            return ["not" if isinstance(node, Not) else "neg", _program(operand)]
+        case Among(operand, values):
+            return ["in", _program(operand), [_program(value) for value in values]]
+        case NumberLiteral(value):
+            return ["number", float(value)]
+        case Name(column=column):
+            return ["column", int(column)]
+        case _:
+            raise AssertionError(f"the binder let {node!r} through")
 
 
 def _conjuncts(node: Node) -> tuple[Node, ...]:

@@ -11,6 +11,7 @@ from fairbits.errors import CapabilityError
 from fairbits.models import Network
 from fairbits.repair.proposals.clip import HAIR
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.twin_rules import TwinRules
 
 #: Numbers that the twins' terms may take in a file: beyond that a graph is slower than asking m times.
 MAX_TERMS = 20_000_000
@@ -28,6 +29,7 @@ class GuardArrays:
     shift: float
     hair: float
     proof: str
+    rules: TwinRules | None = None
 
     @classmethod
     def of(cls, guard: Guard) -> GuardArrays:
@@ -36,19 +38,21 @@ class GuardArrays:
         Raises
         ------
         CapabilityError
-            If the model is no native network, rules leave some people fewer twins, or there are too many of them.
+            If the model is no native network, a rule about twins looks at what may be missing, or there are too
+            many twins.
         """
         network = guard.model
         if not isinstance(network, Network):
             raise CapabilityError(
                 f"twins can be expanded inside a dense network only, and {type(network).__name__!r} is none."
             )
-        if guard.by_rules:
-            raise CapabilityError("rules leave some people fewer twins, which a graph of plain layers cannot tell.")
+        if guard.twin_rules is not None:
+            guard.twin_rules.check_gaps()
         terms = guard.m * network.widths[0]
         if terms > MAX_TERMS:
             raise CapabilityError(
-                f"the {guard.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph."
+                f"the {guard.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph; the Python "
+                f"file holds them, and the distilled repair needs one score."
             )
         first = network.weights[0].astype(np.float64)
         added = guard.twin_inputs.astype(np.float64) @ first[guard.protected_inputs]
@@ -63,4 +67,5 @@ class GuardArrays:
             guard.shift,
             HAIR,
             guard.proof,
+            guard.twin_rules,
         )

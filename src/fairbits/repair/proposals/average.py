@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairbits.domain import Table
+from fairbits.errors import FairbitsError
 from fairbits.repair.proposals.distil import pupil_of
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.proposer import Planner, Proposal
@@ -59,6 +60,10 @@ class Averages:
         planner.watch("distilling the average")
         seed = planner.seed
         rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99)))
-        pupil = pupil_of(guard, training.rows, rng)
-        if pupil is not None:
-            yield Proposal("distilled", f"{pupil.words}; {DIRECT_ONLY}", pupil.model)
+        try:
+            pupil = pupil_of(guard, training.rows, rng)
+        except FairbitsError as error:
+            planner.notes.append(f"nothing was distilled: {error}")
+            return
+        words = f"{pupil.words}; {DIRECT_ONLY}"
+        yield Proposal("distilled", words, pupil.model, proof=pupil.proof, source=pupil.source)

@@ -7,13 +7,14 @@ are taken from another row, so that the pupil hears the teacher's opinion also w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Schema
 from fairbits.errors import CapabilityError
-from fairbits.models import Fitting, Model, Network, refit
+from fairbits.models import Fitting, Model, Network, fit_to_schema, is_url, read_model, refit, refitted
 from fairbits.repair.proposals.blind import blinded, protected_inputs
 from fairbits.repair.proposals.guard import Guard
 
@@ -24,22 +25,78 @@ MAX_ROWS = 20_000
 #: Attributes of a person that are taken from another row.
 CHANGED = (1, 3)
 UPDATES, RATE = 4_000, 2e-3
+#: Rows, and as many people near them, that other libraries' models hear about; people whose twins are compared then.
+MOST_FOREIGN, CHECKED = 10_000, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Pupil:
-    """A model that has learned the average, and how in words."""
+    """A model that has learned the average, how in words, why its twins score alike, and what is written to a file."""
 
     model: Model
     words: str
+    proof: str = ""
+    source: Any = None
 
 
-def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil | None:
-    """A model of the same kind that has learned the guard's average; None for kinds that cannot be taught here."""
+def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
+    """A model of the same kind that has learned the guard's average.
+
+    Parameters
+    ----------
+    guard
+        The teacher.
+    rows
+        Training rows.
+    rng
+        Draws people near them.
+
+    Returns
+    -------
+    Pupil
+        A network of the same shape; or an estimator of the same library and settings, cloned and fitted again.
+
+    Raises
+    ------
+    CapabilityError
+        For kinds of models that cannot be fitted here.
+    """
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
         return Pupil(distilled(guard, rows, rng), words)
-    return None
+    subject = guard.subject
+    if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
+        raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
+    people, targets = lessons(guard, rows, rng, most=MOST_FOREIGN)
+    made = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
+    loaded = fit_to_schema(
+        read_model(made.estimator, guard.schema, subject.options), guard.schema, options=subject.options
+    )
+    assert loaded.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    everything = _every_value(guard.schema, people)
+    mine, theirs = loaded.encoding.encode(everything), guard.encoding.encode(everything)
+    if mine.shape != theirs.shape or not np.array_equal(mine, theirs, equal_nan=True):
+        raise CapabilityError("the model fitted again takes other inputs than the one it learned from.")
+    scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
+    if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
+        raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
+    return Pupil(loaded.model, made.words, made.proof, made.estimator)
+
+
+def _every_value(schema: Schema, people: Codes) -> Codes:
+    """Some people, and one of them with every value (a thousand at most) of every attribute."""
+    pieces = [people[:CHECKED]]
+    for column, attribute in enumerate(schema.attributes):
+        values = attribute.domain_values() if attribute.discrete else people[:CHECKED, column]
+        person = np.tile(people[:1], (min(len(values), 1000), 1))
+        person[:, column] = values[:1000]
+        pieces.append(person)
+    return np.concatenate(pieces)
+
+
+def _twins(guard: Guard, people: Codes) -> Codes:
+    """All twins of some people, (n · m, attributes)."""
+    return guard.subject_twins.expand(people).reshape(-1, people.shape[1])
 
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
@@ -75,11 +132,13 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
     return replace(learned, weights=(first, *learned.weights[1:]))
 
 
-def lessons(guard: Guard, rows: Codes, rng: np.random.Generator) -> tuple[Codes, npt.NDArray[np.float64]]:
+def lessons(
+    guard: Guard, rows: Codes, rng: np.random.Generator, *, most: int = MAX_ROWS
+) -> tuple[Codes, npt.NDArray[np.float64]]:
     """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
-    if len(rows) > MAX_ROWS:
-        rows = rows[rng.choice(len(rows), MAX_ROWS, replace=False)]
-    count = int(np.clip(NEAR * len(rows), FEWEST, MOST))
+    if len(rows) > most:
+        rows = rows[rng.choice(len(rows), most, replace=False)]
+    count = int(np.clip(NEAR * len(rows), min(FEWEST, most), min(MOST, most)))
     people = np.concatenate([rows, near_people(guard.schema, rows, count, rng)])
     average = guard.with_guarantee(1)
     if guard.schema.regression:

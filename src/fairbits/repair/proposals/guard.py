@@ -16,18 +16,16 @@ from fairbits.domain import (
     Codes,
     Encoding,
     Inputs,
-    Lookup,
-    Numeric,
     Schema,
     Table,
     Twins,
-    Unseen,
+    Validity,
     as_arrow,
     table_from_arrow,
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, fresh_scores, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -37,12 +35,15 @@ from fairbits.repair.proposals.clip import (
     proved_classes,
 )
 from fairbits.repair.proposals.threshold import fitted_shift
+from fairbits.repair.proposals.twin_rules import TwinRules
 from fairbits.subject import Subject, make_subject
 
 #: Twins that are asked about at once where rows come encoded.
 _ROWS = 65_536
 #: People whose twins' scores are kept at once.
 _SCORES = 2_000_000
+#: People who are asked about twice to see whether a model varies.
+_ASKED_TWICE = 8
 
 
 class Guard:
@@ -165,12 +166,18 @@ class Guard:
         vector = self._evaluator.by_vector
         self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)
         #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
-        self.k_max = proved_classes(self.tau, self.epsilon, partition, vector=vector)
         known = (rows or subject.table).training()
+        #: Whether the model gives the same person another score when asked again: then nothing can be proved.
+        self.varies = not self._evaluator.native and _varies(
+            self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
+        )
+        self.k_max = 0 if self.varies else proved_classes(self.tau, self.epsilon, partition, vector=vector)
         self.weights = twin_weights(self._evaluator, known.codes)
-        self._rule_columns = _decoded_columns(self._evaluator)
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
-        self.by_rules = self._evaluator.validity.about_twins and self._rule_columns is not None
+        self.twin_rules = TwinRules.of(schema, self.encoding, self._evaluator.twins)
+        # By the rules alone: that a real row breaks one is no part of the person's other attributes, and files that do
+        # without the table must decide as the guard does.
+        self._validity = Validity(schema, self._evaluator.twins)
         self._parts = [(self.encoding.parts[i], place) for place, i in enumerate(self._evaluator.twins.columns)]
         #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
         self.protected_inputs = np.concatenate([part.columns for part, _ in self._parts])
@@ -182,6 +189,11 @@ class Guard:
             self.shift = fitted_shift(
                 self._average(known.codes), self._evaluator, known.codes, known.labels, subject.schema
             )
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether rules about protected attributes leave some people fewer twins."""
+        return self.twin_rules is not None
 
     @property
     def m(self) -> int:
@@ -210,7 +222,12 @@ class Guard:
 
     @property
     def proof(self) -> str:
-        """Why the bound holds, in a sentence."""
+        """Why the bound holds, in a sentence; for a model that varies, that nothing is proved."""
+        if self.varies:
+            return (
+                "Nothing is proved: the model gives the same person another score when it is asked again. Averages "
+                "over twins still vary less than single answers; ask it several times (repeats) to have steadier ones."
+            )
         if self.tau == 0:
             return (
                 "Proved for everybody: all twins of a person get one score, the average over their twins, so k = 1 "
@@ -231,7 +248,7 @@ class Guard:
         if tau is None:
             tau = half_width(check_guarantee(guarantee or 1), self.epsilon, self.partition, vector=vector)
         other.tau = float(tau)
-        other.k_max = proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
+        other.k_max = 0 if self.varies else proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
@@ -310,7 +327,7 @@ class Guard:
         return [rows[start : start + step] for start in range(0, len(rows), step)]
 
     def _valid(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
-        return self._evaluator.valid_twins(codes) if self.by_rules else None
+        return self._validity.twins(codes) if self.by_rules else None
 
     def _checked(self, inputs: npt.ArrayLike) -> Inputs:
         rows = np.asarray(inputs, dtype=self.encoding.dtype)
@@ -368,12 +385,7 @@ class Guard:
 
     def _valid_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_] | None:
         """Which twins of encoded rows can exist: what the rules look at is read back from the inputs."""
-        if not self.by_rules or self._rule_columns is None:
-            return None
-        codes = np.tile([attribute.first for attribute in self.schema.attributes], (len(rows), 1)).astype(np.float64)
-        for column in self._rule_columns:
-            codes[:, column] = _decoded(self.encoding, self.schema, column, rows)
-        return self._evaluator.valid_twins(codes)
+        return None if self.twin_rules is None else self.twin_rules.valid(rows)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The decided class of each encoded row."""
@@ -382,6 +394,11 @@ class Guard:
         if self._whole:
             return self.schema.rule.most_likely(self.class_scores(inputs))
         return self.schema.rule.decide(self.scores(inputs))
+
+
+def _varies(model: Any, inputs: Inputs) -> bool:
+    """Whether a model answers the same question differently."""
+    return len(inputs) > 0 and not np.array_equal(fresh_scores(model, inputs), fresh_scores(model, inputs))
 
 
 def check_guarantee(guarantee: int) -> int:
@@ -397,33 +414,3 @@ def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:
     m = evaluator.m
     counts = np.bincount(evaluator.twins.index_of(rows), minlength=m).astype(np.float64)
     return (counts + 1 / m) / (len(rows) + 1)
-
-
-def _decoded_columns(evaluator: Evaluator) -> tuple[int, ...] | None:
-    """The attributes that rules about twins look at and that are not protected; None if one of them is no input.
-
-    Real people who break a rule are exceptions that need the whole person, so then all attributes are read back.
-    """
-    validity, schema, encoding = evaluator.validity, evaluator.schema, evaluator.encoding
-    if not validity.about_twins:
-        return ()
-    protected = set(schema.protected_columns)
-    looked_at = {c for rule in schema.rules if protected.intersection(rule.columns) for c in rule.columns} - protected
-    if validity.has_exceptions:
-        looked_at = set(schema.free_columns)
-    if any(isinstance(encoding.parts[column], Unseen) for column in looked_at):
-        return None
-    return tuple(sorted(looked_at))
-
-
-def _decoded(encoding: Encoding, schema: Schema, column: int, rows: Inputs) -> Codes:
-    """One attribute's codes, read back from encoded rows."""
-    part = encoding.parts[column]
-    attribute = schema.attributes[column]
-    if isinstance(part, Numeric):
-        codes = rows[:, part.column].astype(np.float64) / (part.scale or 1.0) + part.shift
-    else:
-        assert isinstance(part, Lookup)  # noqa: S101 - what the model never gets was sorted out
-        apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
-        codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
-    return np.rint(codes) if attribute.discrete else codes

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.domain import Lookup
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.twin_rules import TwinRules
 
 #: Activations by the names that Keras knows.
 _NAMES = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "identity": "linear"}
@@ -62,8 +64,12 @@ def write_guard_keras(arrays: GuardArrays, path: str | Path) -> None:
     inputs = keras.Input((network.inputs,))
     first = dense(m * width, np.tile(arrays.shared_weights, (1, m)), arrays.twin_terms.ravel())
     twins = layers.Permute((2, 1))(rest(layers.Reshape((m, width))(first(inputs))))
-    share = dense(1, arrays.weights.astype(np.float32)[:, None])
-    centre = moved(layers.Reshape((outputs,))(share(twins)))
+    if arrays.rules is None:
+        share = dense(1, arrays.weights.astype(np.float32)[:, None])
+        centre = moved(layers.Reshape((outputs,))(share(twins)))
+    else:
+        shares = _shares(ops, inputs, arrays.rules, arrays.weights)
+        centre = moved(ops.sum(twins * ops.expand_dims(shares, 1), axis=2))
     output = centre
     if arrays.tau:
         apart = moved(rest(dense(width, network.weights[0], network.biases[0])(inputs))) - centre
@@ -75,3 +81,31 @@ def write_guard_keras(arrays: GuardArrays, path: str | Path) -> None:
     for layer, values in filled:
         layer.set_weights([np.asarray(value, np.float32) for value in values])
     model.save(path)
+
+
+def _shares(ops: Any, inputs: Any, rules: TwinRules, weights: np.ndarray[Any, Any]) -> Any:
+    """The twins' weights, (people, m): over those that can exist; over all where none can."""
+    whole = weights.astype(np.float32)[None]
+    operations = {
+        **{"and": ops.logical_and, "or": ops.logical_or, "not": ops.logical_not, "neg": ops.negative},
+        **{"=": ops.equal, "!=": ops.not_equal, "<": ops.less, "<=": ops.less_equal},
+        **{">": ops.greater, ">=": ops.greater_equal, "+": ops.add, "-": ops.subtract, "*": ops.multiply},
+    }
+    # Codes of one number for everybody are added to zeros of the inputs' length: Keras traces tensors, not arrays.
+    nothing = inputs[:, :1] * 0.0
+    columns = {column: nothing + values.astype(np.float32)[None] for column, values in rules.twins.items()}
+    for column, (part, is_whole) in rules.seen.items():
+        own = ops.concatenate([inputs[:, int(c) : int(c) + 1] for c in part.columns], axis=1)
+        if isinstance(part, Lookup):
+            table = part.table.astype(np.float32)
+            apart = [ops.sum(ops.abs(own - row[None]), axis=1, keepdims=True) for row in table]
+            place = ops.argmin(ops.concatenate(apart, axis=1), axis=1, keepdims=True)
+            columns[column] = ops.cast(place, "float32") + float(part.low)
+        else:
+            own = own / float(part.scale or 1.0) + float(part.shift)
+            columns[column] = ops.round(own) if is_whole else own
+    valid = ops.cast(rules.evaluate(columns, operations, float), "float32")
+    left = valid * whole
+    some = ops.cast(ops.sum(left, axis=1, keepdims=True) > 0.0, "float32")
+    left = some * left + (1.0 - some) * whole
+    return left / ops.sum(left, axis=1, keepdims=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Codes, Decoder
-from fairbits.errors import CapabilityError
+from fairbits.domain import Codes, Decoder, Schema
 from fairbits.repair.proposals.clip import HAIR
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.twin_rules import TwinRules
 
 _SOURCE = '''"""A guarded model: scores held close to the average over a person's twins. Needs NumPy alone.
 
@@ -60,11 +60,52 @@ class Guarded:
 
     def _pair(self, frame):
         frames = frame if hasattr(frame, "columns") else {{name: np.asarray(v, object) for name, v in frame.items()}}
-        total = 0.0
-        for weight, twin in zip(DATA["weights"], DATA["twins"]):
-            total = total + weight * self._asked(self._with(frames, dict(zip(DATA["columns"], twin))))
+        total, shares = 0.0, self._shares(frames)
+        for share, twin in zip(shares, DATA["twins"]):
+            total = total + share * self._asked(self._with(frames, dict(zip(DATA["columns"], twin))))
         own = self._asked(frames) if DATA["tau"] else total
         return self._moved(total), self._moved(own)
+
+    def _shares(self, frame):
+        """Each twin's weight (m, n, 1): over the twins that can exist under the rules; over all where none can."""
+        weights = np.array(DATA["weights"])[:, None]
+        rules = DATA["rules"]
+        if rules:
+            columns = {{int(c): np.array(codes)[:, None] for c, codes in rules["twins"].items()}}
+            for column, about in rules["seen"].items():
+                columns[int(column)] = self._codes(frame[about["name"]], about)[None]
+            valid = True
+            for program in rules["programs"]:
+                valid = valid & self._holds(program, columns)
+            left = np.where(valid, weights, 0.0)
+            left = np.where(left.sum(axis=0) > 0, left, weights)
+            weights = left / left.sum(axis=0)
+        return weights[:, :, None]
+
+    def _codes(self, values, about):
+        """What people read, as the rules' numbers."""
+        if about["labels"] is not None:
+            labels = {{str(label): code for code, label in enumerate(about["labels"])}}
+            return np.array([labels[str(value)] for value in values], np.float64)
+        found = np.array([np.nan if value is None else value for value in values], np.float64)
+        return found if about["gap"] is None else np.where(np.isnan(found), about["gap"], found)
+
+    def _holds(self, program, columns):
+        kind, *rest = program
+        if kind == "column":
+            return columns[rest[0]]
+        if kind == "number":
+            return np.float64(rest[0])
+        if kind == "in":
+            value = self._holds(rest[0], columns)
+            return np.any([value == self._holds(one, columns) for one in rest[1]], axis=0)
+        found = [self._holds(one, columns) for one in rest]
+        if kind == "->":
+            return np.logical_not(found[0]) | found[1]
+        names = {{"and": "logical_and", "or": "logical_or", "not": "logical_not", "neg": "negative", "=": "equal",
+                 "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+                 "+": "add", "-": "subtract", "*": "multiply"}}
+        return getattr(np, names[kind])(*found)
 
     def _with(self, frame, values):
         if hasattr(frame, "assign"):
@@ -113,15 +154,15 @@ class Guarded:
 
 
 def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
-    """The file's text.
+    """The file's text: the twins, their weights, and the rules that leave some people fewer twins.
 
-    Raises
-    ------
-    CapabilityError
-        If rules leave some people fewer twins, which the file could not tell.
+    Parameters
+    ----------
+    guard
+        What to write.
+    decoder
+        What people read; by default the schema's own labels.
     """
-    if guard.by_rules:
-        raise CapabilityError("rules leave some people fewer twins, which a file without fairbits cannot tell.")
     schema, twins = guard.schema, guard.subject_twins
     decoder = decoder or Decoder(schema)
     first: Codes = np.array([[attribute.first for attribute in schema.attributes]])
@@ -137,10 +178,30 @@ def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
         "threshold": guard.threshold,
         "classes": list(schema.classes),
         "favourable": schema.favourable_index,
+        "rules": None if guard.twin_rules is None else _rules(guard.twin_rules, schema, decoder),
     }
     text = json.dumps(data, ensure_ascii=True).replace('"""', "\\u0022\\u0022\\u0022")
     favourable = "the predicted value" if schema.favourable is None else json.dumps(schema.favourable)
     return _SOURCE.format(proof=guard.proof, favourable=favourable.replace('"""', "'"), m=guard.m, data=text)
+
+
+def _rules(rules: TwinRules, schema: Schema, decoder: Decoder) -> dict[str, Any]:
+    """The rules about twins, as JSON holds them; what they look at in people's own words."""
+    seen = {}
+    for column in rules.seen:
+        attribute = schema.attributes[column]
+        labels = None
+        if attribute.kind == "category":
+            person = np.array([[a.first for a in schema.attributes]] * len(attribute.labels))
+            person[:, column] = np.arange(len(attribute.labels))
+            labels = [_plain(value) for value in decoder.frame(person)[attribute.name]]
+        gap = None if attribute.kind == "category" else attribute.gap
+        seen[column] = {"name": attribute.name, "labels": labels, "gap": gap}
+    return {
+        "programs": list(rules.programs),
+        "twins": {column: values.tolist() for column, values in rules.twins.items()},
+        "seen": seen,
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairbits.domain import Lookup, Numeric
 from fairbits.errors import ModelError
 from fairbits.models import FAVOURABLE_KEY, Network, activation_node, import_onnx
 from fairbits.repair.proposals.arrays import GuardArrays
 
+#: What the rules' operations are called in a graph.
+_OPERATIONS = {
+    "and": "And",
+    "or": "Or",
+    "not": "Not",
+    "=": "Equal",
+    "<": "Less",
+    "<=": "LessOrEqual",
+    ">": "Greater",
+    ">=": "GreaterOrEqual",
+    "+": "Add",
+    "-": "Sub",
+    "*": "Mul",
+    "neg": "Neg",
+}
 _HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}
 
 
@@ -74,8 +91,44 @@ class _Graph:
         shared = self.node("MatMul", ["inputs", self.constant(self.arrays.shared_weights)])
         shared = self.node("Unsqueeze", [shared, self.constant([1], np.int64)])
         found = self._rest(self.node("Add", [shared, self.constant(self.arrays.twin_terms[None])]))
-        weighted = self.node("Mul", [found, self.constant(self.arrays.weights[None, :, None], np.float64)])
+        weighted = self.node("Mul", [found, self._shares()])
         return self._moved(self.node("ReduceSum", [weighted, self.constant([1], np.int64)], keepdims=0))
+
+    def _shares(self) -> str:
+        """The twins' weights, (people or 1, m, 1): over those that can exist; over all where none can."""
+        weights = self.constant(self.arrays.weights[None], np.float64)
+        rules = self.arrays.rules
+        if rules is None:
+            return self.node("Unsqueeze", [weights, self.constant([2], np.int64)])
+        columns = {c: self.constant(values[None], np.float64) for c, values in rules.twins.items()}
+        columns |= {c: self._decoded(part, whole) for c, (part, whole) in rules.seen.items()}
+        operations: dict[str, Any] = {name: partial(self._applied, kind) for name, kind in _OPERATIONS.items()}
+        operations["!="] = lambda a, b: self.node("Not", [self.node("Equal", [a, b])])
+        valid = rules.evaluate(columns, operations, lambda value: self.constant([[value]], np.float64))
+        zero = self.constant(0.0, np.float64)
+        left = self.node("Where", [valid, weights, zero])
+        total = self.node("ReduceSum", [left, self.constant([1], np.int64)], keepdims=1)
+        some = self.node("Greater", [total, zero])
+        left = self.node("Where", [some, left, weights])
+        total = self.node("ReduceSum", [left, self.constant([1], np.int64)], keepdims=1)
+        return self.node("Unsqueeze", [self.node("Div", [left, total]), self.constant([2], np.int64)])
+
+    def _applied(self, kind: str, *operands: str) -> str:
+        return self.node(kind, list(operands))
+
+    def _decoded(self, part: Numeric | Lookup, whole: bool) -> str:
+        """The codes of an attribute, (people, 1), read back from the inputs."""
+        own = self.node("Gather", ["inputs", self.constant(part.columns, np.int64)], axis=1)
+        own = self.node("Cast", [own], to=self._onnx.TensorProto.DOUBLE)
+        if isinstance(part, Numeric):
+            own = self.node("Div", [own, self.constant(part.scale or 1.0, np.float64)])
+            own = self.node("Add", [own, self.constant(part.shift, np.float64)])
+            return self.node("Round", [own]) if whole else own
+        apart = self.node("Unsqueeze", [own, self.constant([1], np.int64)])
+        apart = self.node("Abs", [self.node("Sub", [apart, self.constant(part.table[None], np.float64)])])
+        apart = self.node("ReduceSum", [apart, self.constant([2], np.int64)], keepdims=0)
+        place = self.node("Cast", [self.node("ArgMin", [apart], axis=1, keepdims=1)], to=self._onnx.TensorProto.DOUBLE)
+        return self.node("Add", [place, self.constant(float(part.low), np.float64)])
 
     def clipped(self, own: str, centre: str) -> str:
         """``centre + min(1, room / max|own − centre|) · (own − centre)``."""

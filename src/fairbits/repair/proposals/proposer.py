@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Proposal:
         Which groups of people it was told about.
     fitted
         Where it was fitted anew and takes inputs of its own: how it is asked.
+    proof
+        Why all twins of everybody score alike, where that is known from how it was made.
+    source
+        What is written to a file, where that is not the model itself.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Proposal:
     yardstick: bool = False
     coding: str = ""
     fitted: Fitted | None = field(default=None, repr=False)
+    proof: str = ""
+    source: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +74,7 @@ class Planner:
     guarantee: int | None = None
     suspect: int | None = None
     retrain: bool = True
+    notes: list[str] = field(default_factory=list)  # what could not be tried, and why
 
     def rng(self, name: str) -> np.random.Generator:
         """Randomness of a proposer's own: whoever else proposes changes nothing about it.

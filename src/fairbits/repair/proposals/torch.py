@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.domain import Lookup
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.repair.proposals.arrays import GuardArrays
 
@@ -17,7 +18,12 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
         import torch
     except ImportError:
         raise MissingDependencyError("torch", "torch", "writing a .pt2 file") from None
-    network = arrays.network
+    network, rules = arrays.network, arrays.rules
+    operations = {
+        **{"and": torch.logical_and, "or": torch.logical_or, "not": torch.logical_not, "neg": torch.neg},
+        **{"=": torch.eq, "!=": torch.ne, "<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge},
+        **{"+": torch.add, "-": torch.sub, "*": torch.mul},
+    }
     functions = {
         "relu": torch.relu,
         "tanh": torch.tanh,
@@ -45,6 +51,11 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
             held |= {f"b{i}": b for i, b in enumerate(network.biases)}
             signs = np.array([1.0 if network.favourable == c else -1.0 for c in range(2)])
             held["steps"] = np.exp(arrays.shift * (signs if network.head == "softmax" else signs[1:]))
+            for column, values in {} if rules is None else rules.twins.items():
+                held[f"twins{column}"] = values[None]
+            for column, (part, _) in {} if rules is None else rules.seen.items():
+                if isinstance(part, Lookup):
+                    held[f"table{column}"] = part.table[None]
             for name, value in held.items():
                 self.register_buffer(name, torch.from_numpy(np.array(value)))
 
@@ -67,9 +78,27 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
             odds = inside / (1 - inside) * self.steps
             return odds / (1 + odds)
 
+        def weights(self, inputs: Any) -> Any:
+            """The twins' weights: over those that can exist; over all where none can."""
+            shares = self.shares[None]
+            if rules is None:
+                return shares
+            columns = {column: getattr(self, f"twins{column}") for column in rules.twins}
+            for column, (part, whole) in rules.seen.items():
+                own = inputs[:, part.columns.tolist()].double()
+                if isinstance(part, Lookup):
+                    apart = (own.unsqueeze(1) - getattr(self, f"table{column}")).abs().sum(2)
+                    columns[column] = apart.argmin(1, keepdim=True).double() + part.low
+                else:
+                    own = own / (part.scale or 1.0) + part.shift
+                    columns[column] = torch.round(own) if whole else own
+            left = torch.where(rules.evaluate(columns, operations, float), shares, torch.zeros_like(shares))
+            left = torch.where(left.sum(1, keepdim=True) > 0, left, shares)
+            return left / left.sum(1, keepdim=True)
+
         def forward(self, inputs: Any) -> Any:
             twins = self.rest((inputs @ self.shared).unsqueeze(1) + self.terms)
-            centre = self.moved((twins * self.shares[None, :, None]).sum(1))
+            centre = self.moved((twins * self.weights(inputs).unsqueeze(2)).sum(1))
             if arrays.tau == 0:
                 return centre.float()
             apart = self.moved(self.rest(inputs @ self.w0 + self.b0)) - centre

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairbits.errors import CapabilityError
 from fairbits.models import Do, Network
+from fairbits.repair.proposals.anew import trained_anew
 from fairbits.repair.proposals.blind import blinded, shrunk
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
 from fairbits.repair.proposals.proposer import Planner, Proposal
@@ -61,6 +63,8 @@ class _Changes:
         yield from self._shrunk(network, held)
         yield self._blind(network)
         if retrain:
+            self.planner.watch("training anew without protected inputs")
+            yield from self._anew(network)
             yield from self._trained(network)
 
     def _singles(self, bench: Bench, floor: float, suspect: int | None) -> Iterator[Proposal]:
@@ -119,6 +123,17 @@ class _Changes:
         network = lessons.blind(blind, generators.pop())
         words = "blind; then trained further, protected inputs staying without weight"
         yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
+
+    def _anew(self, network: Network) -> Iterator[Proposal]:
+        """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
+        subject, training = self.planner.setting.subject, self.planner.halves.training
+        seed = self.planner.seed
+        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
+        try:
+            made = trained_anew(network, subject.schema, subject.encoding, training.rows, training.labels, rng)
+        except CapabilityError:
+            return  # large tables and regressions: the repairs above are what there is
+        yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)
 
     def _at(self, original: Network, share: float) -> Network:
         subject = self.planner.setting.subject

@@ -31,6 +31,9 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
         [
             text(m.name) + (" (chosen)" if m.chosen else ""),
             percent(m.accuracy),
+            ""
+            if m.change_low is None or m.change_high is None
+            else f"{100 * m.change_low:+.1f} to {100 * m.change_high:+.1f}",
             number(m.k_mean, 2),
             "" if m.k_max_proved is None else f"k ≤ {m.k_max_proved}",
             *([] if repaired.regression else [percent(m.id_rate)]),
@@ -39,7 +42,8 @@ def _repairs(repaired: Repaired) -> Iterator[str]:
         for m in repaired.repairs
     )
     rate = [] if repaired.regression else ["ID rate"]
-    yield from table(["repair", repaired.quality, "mean k", "proved", *rate, "what was done"], rows)
+    heads = ["repair", repaired.quality, "change, 95 %", "mean k", "proved", *rate, "what was done"]
+    yield from table(heads, rows)
     for line in repaired.warnings:
         yield ""
         yield text(line, 600)

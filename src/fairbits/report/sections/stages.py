@@ -236,9 +236,15 @@ def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
         words=_words(repair, first),
         chosen=repair["name"] == chosen,
         k_max_proved=repair.get("k_max_proved"),
+        change_low=_opposite(repair.get("held_out_loss_high")),
+        change_high=_opposite(repair.get("held_out_loss_low")),
         **figures,
         **flags,
     )
+
+
+def _opposite(loss: float | None) -> float | None:
+    return None if loss is None else -loss
 
 
 def _words(repair: dict[str, Any], first: int) -> str:

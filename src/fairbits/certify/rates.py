@@ -1,0 +1,329 @@
+"""Guaranteed intervals for group rates: how often each group is decided for, under a population fitted to the table.
+
+FairSquare's question (Albarghouthi, D'Antoni, Drews, Nori: "FairSquare: probabilistic verification of program
+fairness", OOPSLA 2017). The population is a tree of depth one: the group first, then every attribute given the group,
+independent of the others. Boxes of people are bounded as for certificates; what weighs a box is its probability in
+place of its number of people. A box in which every person with the protected values z is certainly decided for adds its
+whole weight to the lower end, one in which nobody is adds nothing to the upper end, and what is open lies between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Attribute, Codes, Twins
+from fairbits.engine import BoxNetwork, bound_boxes, share
+
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+#: Boxes that are split at once, at most, and that a thread bounds at once; seconds that a batch may take, about.
+BATCH, PIECE, ROUND = 1024, 16, 0.3
+#: Sums of millions of products of a few doubles are off by less than this share.
+ROUNDING = 1e-9
+#: Open boxes that are kept.
+MAX_BOXES = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInterval:
+    """How often one group is decided for: between ``low`` and ``high``, guaranteed."""
+
+    group: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateStatement:
+    """Rates of all groups of one protected attribute, and the ratio of the smallest to the largest.
+
+    Parameters
+    ----------
+    attribute
+        The protected attribute.
+    population
+        Whom it speaks of, in words.
+    groups
+        A guaranteed interval for each of its values.
+    ratio_low, ratio_high
+        The smallest rate over the largest, guaranteed.
+    seconds
+        What it took.
+    boxes
+        How many boxes were bounded.
+    """
+
+    attribute: str
+    population: str
+    groups: tuple[GroupInterval, ...]
+    ratio_low: float
+    ratio_high: float
+    seconds: float
+    boxes: int
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in certify_rates.json."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """What it says, in one sentence."""
+        if all(g.low <= 0.0 and g.high >= 1.0 for g in self.groups):
+            return f"Rates by {self.attribute}: nothing is certain in this time; give a larger --budget."
+        rates = ", ".join(f"{g.group} {100 * g.low:.1f} to {100 * g.high:.1f} %" for g in self.groups)
+        return (
+            f"Rates by {self.attribute}: {rates}; the smallest is {self.ratio_low:.3f} to {self.ratio_high:.3f} of the "
+            f"largest (proved, for {self.population})."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """A tree of depth one: the groups of an attribute, and every attribute given the group.
+
+    Parameters
+    ----------
+    twins
+        (groups, m) how likely each combination of protected values is in each group; rows add up to 1.
+    marginals
+        By attribute of the boxes: (groups, values) how likely each of its values is.
+    """
+
+    twins: Doubles
+    marginals: tuple[Doubles, ...]
+
+    @classmethod
+    def of(cls, network: BoxNetwork, twins: Twins, rows: Codes, column: int) -> Population:
+        """Fit the population to rows, smoothed by one row spread over all values (Perks 1947).
+
+        Parameters
+        ----------
+        network
+            Knows the attributes of boxes and their values.
+        twins
+            As of the network.
+        rows
+            (n, attributes) codes of the table.
+        column
+            The protected attribute whose values are the groups.
+        """
+        place = int(np.flatnonzero(twins.columns == column)[0])
+        values = twin_groups(twins, column)
+        twin = twins.index_of(rows)
+        group = np.searchsorted(values, twins.values[twin, place])
+        groups = len(values)
+        mine = (twins.values[:, place][None] == values[:, None]).astype(np.float64)
+        counts = np.zeros((groups, twins.m))
+        np.add.at(counts, (group, twin), 1.0)
+        counts += mine / mine.sum(axis=1, keepdims=True)
+        marginals = []
+        for at, codes in zip(network.columns, network.values, strict=True):
+            order = np.argsort(codes, kind="stable")
+            nearest = _nearest(codes[order], rows[:, int(at)])
+            found = np.full((groups, len(codes)), 1.0 / len(codes))
+            np.add.at(found, (group, order[nearest]), 1.0)
+            marginals.append(found / found.sum(axis=1, keepdims=True))
+        return cls(counts / counts.sum(axis=1, keepdims=True), tuple(marginals))
+
+
+def group_rates(
+    network: BoxNetwork,
+    cut: float,
+    population: Population,
+    attribute: Attribute,
+    values: Doubles,
+    *,
+    seconds: float,
+    threads: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    max_boxes: int | None = None,
+) -> RateStatement:
+    """Bound the rate of every group, splitting where most is open, until nothing is or the budget ends.
+
+    Parameters
+    ----------
+    network
+        The network over boxes of people.
+    cut
+        A decision is favourable where the margin is at least this.
+    population
+        What weighs people.
+    attribute
+        The protected attribute whose values are the groups.
+    values
+        Their codes, as :func:`twin_groups` gives them.
+    seconds
+        The budget.
+    threads
+        None: all cores.
+    stop
+        Asked between batches.
+    max_boxes
+        Ends the work after so many boxes too.
+
+    Returns
+    -------
+    RateStatement
+        Intervals that hold whenever it ended.
+    """
+    begin = time.perf_counter()
+    work = _Rates(network, cut, population, threads)
+    work.run(begin + seconds, stop, max_boxes or 2**62)
+    lows, highs = work.lows, np.minimum(1.0, work.highs)
+    names = [_name(attribute, float(value)) for value in values]
+    # The smallest over the largest: whoever is smallest, it is at least the least lower end, and so on.
+    ratio_low = float(lows.min() / highs.max()) if highs.max() > 0 else 0.0
+    ratio_high = float(min(1.0, highs.min() / lows.max())) if lows.max() > 0 else 1.0
+    return RateStatement(
+        attribute.name,
+        f"people drawn from the table's own shares: {attribute.name} first, every other attribute given it",
+        tuple(GroupInterval(name, float(a), float(b)) for name, a, b in zip(names, lows, highs, strict=True)),
+        ratio_low,
+        ratio_high,
+        time.perf_counter() - begin,
+        work.boxes,
+    )
+
+
+class _Rates:
+    """One computation in progress: what is settled, and the open boxes."""
+
+    def __init__(self, network: BoxNetwork, cut: float, population: Population, threads: int | None):
+        self.network, self.cut, self.population, self.threads = network, cut, population, threads
+        groups = len(population.twins)
+        self.settled, self.unsettled = np.zeros(groups), np.zeros(groups)  # certainly for; put aside as open
+        self.sums = [
+            np.concatenate([np.zeros((groups, 1)), np.cumsum(m, axis=1)], axis=1)
+            for m in population.marginals[: network.numeric]
+        ]
+        self.boxes = 0
+        first, last, masks = network.whole()
+        self.first, self.last, self.masks = first[:0], last[:0], masks[:0]
+        self.states = np.zeros((0, int(network.layers.widths.sum())), np.int8)
+        self.split, self.weight = np.zeros(0, np.int64), np.zeros((0, groups))
+        self._add(first, last, masks, np.zeros((1, self.states.shape[1]), np.int8))
+
+    @property
+    def lows(self) -> Doubles:
+        return np.asarray(self.settled * (1.0 - ROUNDING))
+
+    @property
+    def highs(self) -> Doubles:
+        return np.asarray((self.settled + self.unsettled + self.weight.sum(axis=0)) * (1.0 + ROUNDING))
+
+    def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> None:
+        size = 16
+        while len(self.first) and time.perf_counter() < end and self.boxes < max_boxes and not stop():
+            begin = time.perf_counter()
+            wanted = min(size, len(self.first) // 2 + 1)
+            chosen = np.zeros(len(self.first), np.bool_)
+            chosen[np.argpartition(-self.weight.max(axis=1), wanted - 1)[:wanted]] = True
+            self._split(chosen)
+            size = size // 2 + 1 if time.perf_counter() - begin > ROUND else min(2 * size, BATCH)
+            if len(self.first) > MAX_BOXES:
+                order = np.argsort(-self.weight.max(axis=1), kind="stable")
+                self.unsettled += self.weight[order[MAX_BOXES // 2 :]].sum(axis=0)
+                self._keep(np.sort(order[: MAX_BOXES // 2]))
+
+    def _keep(self, which: Any) -> None:
+        for name in ("first", "last", "masks", "states", "split", "weight"):
+            setattr(self, name, getattr(self, name)[which])
+
+    def _split(self, chosen: npt.NDArray[np.bool_]) -> None:
+        first, last, masks, states = (getattr(self, n)[chosen] for n in ("first", "last", "masks", "states"))
+        at, numeric = self.split[chosen], self.network.numeric
+        self._keep(~chosen)
+        left_last, right_first, left_masks, right_masks = last.copy(), first.copy(), masks.copy(), masks.copy()
+        steps = np.flatnonzero(at < numeric)
+        middle = np.floor((first[steps, at[steps]] + last[steps, at[steps]]) / 2)
+        left_last[steps, at[steps]], right_first[steps, at[steps]] = middle, middle + 1
+        for place in np.flatnonzero(at >= numeric).tolist():
+            a = int(at[place]) - numeric
+            bits = [b for b in range(64) if int(masks[place, a]) >> b & 1]
+            left_masks[place, a] = np.uint64(sum(1 << b for b in bits[: len(bits) // 2]))
+            right_masks[place, a] = np.uint64(sum(1 << b for b in bits[len(bits) // 2 :]))
+        self._add(
+            np.concatenate([first, right_first]),
+            np.concatenate([left_last, last]),
+            np.concatenate([left_masks, right_masks]),
+            np.concatenate([states, states]),
+        )
+
+    def _add(self, first: Any, last: Any, masks: Any, states: Any) -> None:
+        n, layers = len(first), self.network.layers
+        m = layers.twins.shape[0]
+        status, split = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        steady, flipping, gaps = np.zeros(n), np.zeros(n), np.empty(n)
+        lows, highs = np.empty((n, m)), np.empty((n, m))
+
+        def piece(start: int) -> None:
+            part = slice(start, start + PIECE)
+            bound_boxes(
+                *(layers, self.cut, first[part], last[part], masks[part], states[part], status[part]),
+                *(steady[part], flipping[part], split[part], 0, lows[part], highs[part], gaps[part]),
+            )
+
+        share(piece, range(0, n, PIECE), self.threads)
+        self.boxes += n
+        weights = self._weights(first, last, masks)
+        twins = self.population.twins.T
+        sure = (lows > 0.0).astype(np.float64) @ twins  # (boxes, groups): the part of a group that is decided for
+        unknown = ((lows <= 0.0) & (highs >= 0.0)).astype(np.float64) @ twins
+        self.settled += (sure * weights).sum(axis=0)
+        left = unknown * weights
+        # What is certainly for is counted now, so that the parts of a box may only count what was open in it.
+        going = (left > 0.0).any(axis=1)
+        stuck = going & (split < 0)
+        self.unsettled += left[stuck].sum(axis=0)
+        going &= split >= 0
+        # The parts of an open box are counted anew: what it was sure of comes back with them.
+        self.settled -= (sure * weights)[going].sum(axis=0)
+        for name, array in (
+            *(("first", first), ("last", last), ("masks", masks), ("states", states), ("split", split)),
+            ("weight", ((sure + unknown) * weights)),
+        ):
+            setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
+
+    def _weights(self, first: Any, last: Any, masks: Any) -> Doubles:
+        """The probability of each box in each group, (boxes, groups)."""
+        total = np.ones((len(first), len(self.population.twins)))
+        for i, sums in enumerate(self.sums):
+            total *= (sums[:, last[:, i].astype(np.int64) + 1] - sums[:, first[:, i].astype(np.int64)]).T
+        for a, shares in enumerate(self.population.marginals[self.network.numeric :]):
+            bits = (masks[:, a, None] >> np.arange(shares.shape[1], dtype=np.uint64)) & np.uint64(1)
+            total *= bits.astype(np.float64) @ shares.T
+        return total
+
+
+def _nearest(values: Doubles, codes: Doubles) -> Integers:
+    """The places of the nearest of some rising values."""
+    after = np.clip(np.searchsorted(values, codes), 1, max(len(values) - 1, 1))
+    if len(values) == 1:
+        return np.zeros(len(codes), np.int64)
+    before = after - 1
+    return np.where(codes - values[before] <= values[after] - codes, before, after)
+
+
+def twin_groups(twins: Twins, column: int) -> Doubles:
+    """The codes of a protected attribute that twins have: its groups.
+
+    Parameters
+    ----------
+    twins
+        Of a person.
+    column
+        The attribute.
+    """
+    place = int(np.flatnonzero(twins.columns == column)[0])
+    return np.unique(twins.values[:, place])
+
+
+def _name(attribute: Attribute, code: float) -> str:
+    named = {float(at): name for name, at in attribute.ranges}
+    return named[code] if code in named else str(attribute.read(code))

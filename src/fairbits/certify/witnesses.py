@@ -1,0 +1,106 @@
+"""People who certainly flip, drawn at random from open boxes: each of them falsifies, and shows where others may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.engine import BoxNetwork, flipping_people
+
+Integers = npt.NDArray[np.int64]
+
+#: People drawn at once.
+DRAWN = 8_192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Witnesses:
+    """Boxes with somebody who flips: how many different ones were met there, and one of them.
+
+    Parameters
+    ----------
+    boxes
+        (n,) places of the boxes.
+    counts
+        (n,) how many different people of each box flip for certain.
+    people
+        (n, attributes) one of them: steps of numeric attributes, then members of sets.
+    drawn, hits
+        How many people were drawn, and how many of them flip.
+    """
+
+    boxes: Integers
+    counts: Integers
+    people: npt.NDArray[np.float64]
+    drawn: int = 0
+    hits: int = 0
+
+    def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
+        """Those in the boxes with the most open people, among boxes that can be split."""
+        order = np.argsort(-priority[self.boxes], kind="stable")
+        order = order[priority[self.boxes[order]] > 0][:count]
+        return Witnesses(self.boxes[order], self.counts[order], self.people[order])
+
+
+def bits_of(mask: Any) -> list[int]:
+    """The members of a set.
+
+    >>> bits_of(0b1101)
+    [0, 2, 3]
+    """
+    return [b for b in range(64) if int(mask) >> b & 1]
+
+
+def draw_witnesses(
+    network: BoxNetwork,
+    cut: float,
+    pool: dict[str, npt.NDArray[Any]],
+    n: int,
+    rng: np.random.Generator,
+    *,
+    drawn: int = DRAWN,
+) -> Witnesses | None:
+    """Draw people from the first ``n`` boxes of a pool, by how many of each are open, and keep those who flip.
+
+    Parameters
+    ----------
+    network
+        The network over boxes of people.
+    cut
+        A decision is favourable where the margin is at least this.
+    pool
+        Boxes: ``first`` and ``last`` steps, ``masks`` of sets, and ``priority``, the number of open people.
+    n
+        How many boxes there are.
+    rng
+        What draws.
+    drawn
+        How many people.
+
+    Returns
+    -------
+    Witnesses or None
+        None where nobody is open.
+    """
+    weights = pool["priority"][:n]
+    total = float(weights.sum())
+    if not total > 0:
+        return None
+    chosen = rng.choice(n, drawn, p=weights / total)
+    first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
+    people = np.empty((drawn, len(network.values)))
+    people[:, : network.numeric] = np.floor(first + rng.random(first.shape) * (last - first + 1))
+    np.minimum(people[:, : network.numeric], last, out=people[:, : network.numeric])
+    masks = pool["masks"][chosen]
+    for place in range(masks.shape[1]):
+        bits = (masks[:, place, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        # The member with the largest of as many random numbers: each is as likely as the others.
+        people[:, network.numeric + place] = np.argmax(rng.random(bits.shape) * bits, axis=1)
+    flips = np.zeros(drawn, np.bool_)
+    flipping_people(network.layers, cut, people, flips)
+    met = np.unique(np.column_stack([chosen[flips].astype(np.float64), people[flips]]), axis=0)
+    boxes, start, counts = np.unique(met[:, 0].astype(np.int64), return_index=True, return_counts=True)
+    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()))

@@ -1,0 +1,273 @@
+"""A scikit-learn style model of the same kind and size, fitted to soft targets without the protected columns.
+
+Tree models keep their columns: the protected ones hold one value while they are fitted, so that no tree can split on
+them. Everything else is cloned behind a step that drops the protected columns. Classes with shares of a person become
+rows of that person, weighted by the shares (the expected log-loss is the same); an estimator that takes no weights gets
+labels drawn by them.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Decoder, Schema, table_columns
+from fairbits.errors import CapabilityError, FairbitsError, ModelError
+from fairbits.models.black_box import reason
+from fairbits.models.direction import output_order
+from fairbits.models.foreign import attribute
+from fairbits.models.options import ModelOptions
+from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of
+from fairbits.models.sklearn import taken_apart, winner
+from fairbits.models.trees.adapter import is_booster
+
+Doubles = npt.NDArray[np.float64]
+
+#: Libraries whose estimators can be cloned: they tell their settings and take them back.
+_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refitted:
+    """The fitted estimator, takes what the original takes; and in words how it was made and why twins score alike."""
+
+    estimator: Any
+    words: str
+    proof: str
+
+
+def refitted(
+    original: Any,
+    schema: Schema,
+    people: Codes,
+    targets: Doubles,
+    rng: np.random.Generator,
+    *,
+    options: ModelOptions | None = None,
+) -> Refitted:
+    """Fit a clone of an estimator to soft targets, without the protected columns.
+
+    Parameters
+    ----------
+    original
+        The fitted estimator, or its .skops or pickle file.
+    schema
+        The attributes; those that are protected are left out.
+    people
+        (n, attributes) codes.
+    targets
+        (n, classes) shares in the order of the schema's classes; for a regression (n,) values.
+    rng
+        Draws labels for estimators that take no weights.
+    options
+        As the original was loaded.
+
+    Returns
+    -------
+    Refitted
+        An estimator of the same kind and settings.
+
+    Raises
+    ------
+    CapabilityError
+        For models that cannot be cloned and fitted here.
+    """
+    options = options or ModelOptions()
+    whole = winner(_object(original, options))
+    steps, final = taken_apart(whole)
+    home = type(final).__module__.partition(".")[0]
+    if home not in _LIBRARIES or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
+        raise CapabilityError(
+            f"{type(final).__name__!r} cannot be cloned and fitted again here (scikit-learn estimators can); the guard "
+            f"itself works for it, and its own training without the protected columns is the place for a model of one "
+            f"score a decision."
+        )
+    names = names_of(whole)
+    columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
+    order = output_order(schema, classes_of(final), options)
+    decoder, decode = asked_as(whole, schema, columns, order, options, named=names is not None)
+    seen = [schema.column(name) for name in decoder.names]
+    lessons = _Lessons.of(final, schema, order, people, targets, rng)
+    try:
+        if is_booster(final):
+            held = lessons.people.copy()
+            for column in schema.protected_columns:
+                held[:, column] = schema.attributes[column].first
+            made, words = _trees(whole, steps, final, decode(held[:, seen]), lessons), "their protected columns held"
+        else:
+            rows = decode(lessons.people[:, seen])
+            made, words = _pipeline(whole, rows, _protected(decoder, schema), lessons), "columns dropped"
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"{type(final).__name__} could not be fitted again: {reason(error)}") from None
+    kind = type(final).__name__
+    if words == "columns dropped":
+        return Refitted(
+            made,
+            f"a {kind} of the same settings without the protected columns, taught the average over twins",
+            "Proved for everybody: the protected columns are dropped before the model, so all twins of a person get "
+            "one score, k = 1.",
+        )
+    return Refitted(
+        made,
+        f"a {kind} of the same settings that saw one value of the protected columns, taught the average over twins",
+        "Proved for everybody: no tree asks about a protected column, so all twins of a person get one score, k = 1.",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lessons:
+    """Rows, their labels, and what they weigh (None: all the same)."""
+
+    people: Codes
+    labels: npt.NDArray[Any]
+    weights: Doubles | None
+
+    @classmethod
+    def of(
+        cls, final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
+    ) -> _Lessons:
+        if schema.regression:
+            return cls(people, np.asarray(targets, np.float64), None)
+        own = np.asarray(attribute(final, "classes_"))
+        known = list(order or schema.classes)
+        # The estimator's own labels, in the order of the schema's classes.
+        labels = own[[known.index(name) for name in schema.classes]]
+        n, classes = targets.shape
+        if _takes_weights(final):
+            weights = np.asarray(targets, np.float64).T.ravel()
+            some = weights > 1e-6
+            return cls(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
+        sums = np.cumsum(targets, axis=1)
+        drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
+        return cls(people, labels[np.minimum(drawn, classes - 1)], None)
+
+
+def save_estimator(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator in the format that the ending names.
+
+    Parameters
+    ----------
+    estimator
+        Fitted.
+    path
+        Ends in .skops, .pkl, .pickle, .joblib, or the own format of its library: .txt (LightGBM), .json or .ubj
+        (XGBoost), .cbm (CatBoost).
+
+    Raises
+    ------
+    ModelError
+        If the format cannot hold it.
+    """
+    file = Path(path)
+    ending = file.suffix.lower()
+    try:
+        if ending == ".skops":
+            write_skops(estimator, file)
+        elif ending in PICKLES:
+            write_pickle(estimator, file)
+        elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
+            booster = estimator.booster_ if hasattr(estimator, "booster_") else estimator
+            booster.save_model(str(file))
+        else:
+            raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"a {type(estimator).__name__} cannot be written as {ending}: {reason(error)}") from None
+
+
+def _takes_weights(final: Any) -> bool:
+    from sklearn.utils.validation import has_fit_parameter
+
+    return bool(has_fit_parameter(final, "sample_weight"))
+
+
+def _object(original: Any, options: ModelOptions) -> Any:
+    if not isinstance(original, str | Path):
+        return original
+    path = Path(original)
+    if path.suffix.lower() == ".skops":
+        return read_skops(path, trust_pickle=options.trust_pickle)
+    if path.suffix.lower() in PICKLES:
+        return read_pickle(path, trust_pickle=options.trust_pickle)
+    raise CapabilityError(
+        f"a {path.suffix} file does not hold how the model was fitted, so it cannot be fitted again here; hand over "
+        f"the estimator itself (an object, .skops or a pickle) to have it distilled."
+    )
+
+
+def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons) -> Any:
+    """Trees fitted anew, behind the same fitted encoders."""
+    from sklearn.base import clone
+
+    for step in steps:
+        rows = step.transform(rows)
+    fresh = clone(final)
+    fresh.fit(rows, lessons.labels, **({} if lessons.weights is None else {"sample_weight": lessons.weights}))
+    if not steps:
+        return fresh
+    made = inner = copy.deepcopy(whole)
+    while hasattr(inner.steps[-1][1], "steps"):
+        inner = inner.steps[-1][1]
+    inner.steps[-1] = (inner.steps[-1][0], fresh)
+    return made
+
+
+def _protected(decoder: Decoder, schema: Schema) -> list[int]:
+    """The places of the columns that protected attributes fill."""
+    return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
+
+
+def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons) -> Any:
+    """A clone of everything behind a step that drops the protected columns."""
+    from sklearn.base import clone
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    framed = hasattr(rows, "columns")
+    every = list(rows.columns) if framed else list(range(rows.shape[1]))
+    gone = {every[i] for i in protected}
+    kept = [name for name in every if name not in gone]
+    drop = ColumnTransformer([("kept", "passthrough", kept)], verbose_feature_names_out=False)
+    if framed:
+        drop.set_output(transform="pandas")
+    inner = clone(whole)
+    _strip(inner, gone, framed=framed)
+    made = Pipeline([("without_protected", drop), ("model", inner)])
+    where, part = "model", inner
+    while hasattr(part, "steps"):
+        where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
+    weights = {} if lessons.weights is None else {f"{where}__sample_weight": lessons.weights}
+    return made.fit(rows, lessons.labels, **weights)
+
+
+def _strip(estimator: Any, gone: set[Any], *, framed: bool) -> None:
+    """Take the dropped columns out of every column transformer that names them."""
+    for _, step in getattr(estimator, "steps", ()):
+        _strip(step, gone, framed=framed)
+    listed = attribute(estimator, "transformers")
+    if not isinstance(listed, list):
+        return
+    changed = []
+    for name, step, columns in listed:
+        if callable(columns):
+            changed.append((name, step, columns))
+            continue
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        if not framed or not all(isinstance(column, str) for column in wanted):
+            raise CapabilityError(
+                "its encoders take columns by their numbers, which change when protected ones are dropped; name the "
+                "columns in the pipeline to have it distilled."
+            )
+        left = [column for column in wanted if column not in gone]
+        if left:
+            changed.append((name, step, left))
+    estimator.set_params(transformers=changed)

@@ -1,0 +1,173 @@
+"""Rules about protected attributes inside an exported guard: which twins can exist, told from a person's inputs.
+
+A rule such as ``age < 18 -> status != "married"`` leaves some people fewer twins; the average is then over those that
+are left, their weights made to add up to 1 again. Every format evaluates the same small program (``Rule.program``)
+with operations of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Encoding, Inputs, Lookup, Numeric, Rule, Schema, Twins, Unseen
+from fairbits.errors import CapabilityError
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwinRules:
+    """Rules that look at protected attributes, and how what they look at is read back from the inputs.
+
+    Parameters
+    ----------
+    programs
+        The rules, all of which must hold.
+    seen
+        By column: how the other attributes that they look at became inputs, and whether their codes are whole.
+    twins
+        By column: the protected attributes' codes of every twin, (m,).
+    """
+
+    programs: tuple[list[Any], ...]
+    seen: Mapping[int, tuple[Numeric | Lookup, bool]]
+    twins: Mapping[int, Doubles]
+
+    @classmethod
+    def of(cls, schema: Schema, encoding: Encoding, twins: Twins) -> TwinRules | None:
+        """The rules of a schema that are about twins; None where there are none, or the model never gets what they ask.
+
+        Parameters
+        ----------
+        schema, encoding, twins
+            As of the guard.
+        """
+        rules = twin_rules(schema)
+        looked_at = sorted({c for rule in rules for c in rule.columns} - set(schema.protected_columns))
+        seen: dict[int, tuple[Numeric | Lookup, bool]] = {}
+        for column in looked_at:
+            part = encoding.parts[column]
+            if isinstance(part, Unseen):
+                return None
+            seen[column] = (part, schema.attributes[column].discrete)
+        if not rules:
+            return None
+        values = {int(c): twins.values[:, place].astype(np.float64) for place, c in enumerate(twins.columns)}
+        return cls(tuple(rule.program() for rule in rules), seen, values)
+
+    def check_gaps(self) -> None:
+        """Refuse attributes that may be missing, which a graph of plain layers cannot read back.
+
+        Raises
+        ------
+        CapabilityError
+            Where a rule looks at one.
+        """
+        if any(isinstance(part, Numeric) and part.gap is not None for part, _ in self.seen.values()):
+            raise CapabilityError(
+                "a rule about twins looks at an attribute that may be missing, which a graph of plain layers cannot "
+                "read back; the Python file can."
+            )
+
+    def valid(self, rows: Inputs) -> npt.NDArray[np.bool_]:
+        """Which twins of encoded rows can exist, (n, m).
+
+        Parameters
+        ----------
+        rows
+            (n, inputs).
+        """
+        columns: dict[int, Any] = {c: values[None] for c, values in self.twins.items()}
+        columns |= {c: decoded(part, rows, whole=whole)[:, None] for c, (part, whole) in self.seen.items()}
+        found = self.evaluate(columns, NUMPY, np.float64)
+        return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
+
+    def evaluate(self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]], number: Any) -> Any:
+        """Where all rules hold, by any library's operations.
+
+        Parameters
+        ----------
+        columns
+            By column: the codes, (n, 1) or (1, m).
+        operations
+            By name: ``and``, ``or``, ``not``, comparisons, ``+``, ``-``, ``*``, ``neg``.
+        number
+            Makes a constant.
+        """
+        return reduce(operations["and"], [_evaluated(p, columns, operations, number) for p in self.programs])
+
+
+#: What the rules' operations are in NumPy.
+NUMPY: dict[str, Callable[..., Any]] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "neg": np.negative,
+}
+
+
+def twin_rules(schema: Schema) -> tuple[Rule, ...]:
+    """The rules that look at a protected attribute.
+
+    Parameters
+    ----------
+    schema
+        Whose rules.
+    """
+    protected = set(schema.protected_columns)
+    return tuple(rule for rule in schema.rules if protected.intersection(rule.columns))
+
+
+def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
+    """One attribute's codes, read back from encoded rows.
+
+    Parameters
+    ----------
+    part
+        How it became inputs.
+    rows
+        (n, inputs).
+    whole
+        Whether its codes are whole numbers.
+    """
+    if isinstance(part, Numeric):
+        inputs = rows[:, part.column].astype(np.float64)
+        codes = inputs / (part.scale or 1.0) + part.shift
+        if part.gap is not None:
+            lacking = np.isnan(inputs) if np.isnan(part.missing) else inputs == np.float32(part.missing)
+            codes = np.where(lacking, part.gap, codes)
+    else:
+        apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
+        codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
+    return np.rint(codes) if whole else codes
+
+
+def _evaluated(program: list[Any], columns: Mapping[int, Any], operations: Mapping[str, Any], number: Any) -> Any:
+    kind, *operands = program
+    if kind == "column":
+        return columns[operands[0]]
+    if kind == "number":
+        return number(operands[0])
+    if kind == "in":
+        value = _evaluated(operands[0], columns, operations, number)
+        members = [_evaluated(one, columns, operations, number) for one in operands[1]]
+        return reduce(operations["or"], [operations["="](value, one) for one in members])
+    found = [_evaluated(one, columns, operations, number) for one in operands]
+    if kind == "->":
+        return operations["or"](operations["not"](found[0]), found[1])
+    return operations[kind](*found)

@@ -1,0 +1,126 @@
+"""Trees and pipelines fitted again to the average over twins: no twin scores differently, and files come back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairbits import Attribute, Guard, Schema, Table
+from fairbits.domain import Decoder
+from fairbits.errors import CapabilityError
+from fairbits.measure import evaluator_of
+from fairbits.models import ModelOptions, load_model
+from fairbits.repair.export import export
+from fairbits.repair.proposals.distil import pupil_of
+from fairbits.subject import Subject, make_subject
+
+SCHEMA = Schema(
+    (
+        Attribute(name="age", kind="integer", low=18, high=60),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        Attribute(name="job", kind="category", labels=("clerk", "cook", "nurse")),
+        Attribute(name="hours", kind="integer", low=0, high=50),
+        Attribute(name="race", kind="category", labels=("x", "y", "z"), protected=True),
+    ),
+    target="ok",
+    classes=("no", "yes"),
+    favourable="yes",
+)
+
+
+def _table(n: int = 600) -> Table:
+    rng = np.random.default_rng(3)
+    codes = np.stack([rng.choice(a.domain_values(), n) for a in SCHEMA.attributes], axis=1)
+    wish = 0.08 * (codes[:, 0] - 38) + codes[:, 1] - 0.8 * codes[:, 4] + 0.05 * (codes[:, 3] - 25) + 0.6 * codes[:, 2]
+    return Table(codes, (wish + rng.normal(0, 0.7, n) > 0.2).astype(float))
+
+
+def _estimator(kind: str) -> object:
+    compose, ensemble, pipeline = (
+        pytest.importorskip(f"sklearn.{name}") for name in ("compose", "ensemble", "pipeline")
+    )
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+    table, decoder = _table(), Decoder(SCHEMA)
+    frame = decoder.frame(table.codes)
+    labels = np.where(np.asarray(table.labels) == 1, "yes", "no")
+    text = ["sex", "job", "race"]
+    if kind == "array":
+        return ensemble.RandomForestClassifier(12, max_depth=5, random_state=0).fit(table.codes, labels)
+    if kind == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        return lightgbm.LGBMClassifier(n_estimators=12, num_leaves=7, verbose=-1, n_jobs=1).fit(
+            frame.assign(**{name: frame[name].astype("category") for name in text}), labels
+        )
+    coder = OrdinalEncoder() if kind == "trees" else OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    final = {
+        "trees": ensemble.GradientBoostingClassifier(n_estimators=12, random_state=0),
+        "bayes": GaussianNB(),
+        "neighbours": KNeighborsClassifier(9),
+    }[kind]
+    coded = compose.ColumnTransformer([("coded", coder, text)], remainder="passthrough")
+    return pipeline.Pipeline([("columns", coded), ("final", final)]).fit(frame, labels)
+
+
+def _subject(kind: str) -> Subject:
+    from fairbits.models import read_model
+
+    estimator = _estimator(kind)
+    loaded = read_model(estimator, SCHEMA, ModelOptions())
+    return make_subject(kind, loaded, SCHEMA, _table(), original=estimator)
+
+
+@pytest.mark.parametrize("kind", ["array", "lightgbm", "trees", "bayes", "neighbours"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    subject = _subject(kind)
+    guard = Guard.of(subject, threads=1, refit=False)
+    rows = subject.table.codes
+    pupil = pupil_of(guard, rows, np.random.default_rng(0))
+    twins = guard.subject_twins.expand(rows).reshape(-1, rows.shape[1])
+    scores = pupil.model.scores(subject.encoding.encode(twins)).reshape(len(rows), guard.m)
+    assert np.ptp(scores, axis=1).max() == 0
+    assert "k = 1" in pupil.proof
+    if kind in ("array", "lightgbm", "trees"):
+        assert evaluator_of(subject, model=pupil.model, threads=1).blind
+        assert not evaluator_of(subject, threads=1).blind
+    # It has learned the average: it is closer to it than a constant is, by far.
+    average = guard.people_scores(rows)
+    apart = np.abs(scores[:, 0] - average).mean()
+    assert apart < 0.4 * np.abs(average - average.mean()).mean()
+    written = export(pupil.model, subject, tmp_path, rows, source=pupil.source)
+    assert any(path.suffix == ".skops" for path in written.files), written.warnings
+    assert written.subject_file is not None
+    if kind == "bayes":  # opened and asked without fairbits
+        frame = Decoder(SCHEMA).frame(rows[:50])
+        frame.to_pickle(tmp_path / "rows.pkl")
+        code = (
+            "import sys, numpy as np, pandas as pd\n"
+            "sys.modules['fairbits'] = None\n"
+            "from skops import io\n"
+            "model = io.load(sys.argv[1], trusted=io.get_untrusted_types(file=sys.argv[1]))\n"
+            "np.save(sys.argv[3], model.predict_proba(pd.read_pickle(sys.argv[2])))\n"
+        )
+        files = [str(tmp_path / name) for name in ("repaired.skops", "rows.pkl", "out.npy")]
+        subprocess.run([sys.executable, "-I", "-c", code, *files], check=True, timeout=120)
+        np.testing.assert_allclose(np.load(tmp_path / "out.npy")[:, 1], scores[:50, 0], atol=1e-6)
+    if kind == "lightgbm":
+        native = next(path for path in written.files if path.suffix == ".txt")
+        again = load_model(native, schema=SCHEMA)
+        np.testing.assert_allclose(again.scores(subject.encoding.encode(rows)), scores[:, 0], atol=1e-5)
+
+
+def test_what_cannot_be_fitted_again_is_said() -> None:
+    from fairbits.models import read_model
+
+    loaded = read_model(lambda frame: np.full(len(frame), 0.5), SCHEMA, ModelOptions())
+    subject = make_subject("function", loaded, SCHEMA, _table(), original=lambda frame: None)
+    with pytest.raises(CapabilityError, match="cannot be cloned"):
+        pupil_of(Guard.of(subject, threads=1, refit=False), subject.table.codes, np.random.default_rng(0))
