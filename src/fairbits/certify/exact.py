@@ -36,12 +36,34 @@ class Asked:
         return int(np.flatnonzero(self.ks).max(initial=1))
 
     def above(self, k: int) -> int:
-        """How many have more than k classes."""
+        """Number of people with more than k classes.
+
+        Parameters
+        ----------
+        k
+            Number of classes.
+
+        Returns
+        -------
+        int
+            Number of people.
+        """
         return int(self.ks[k + 1 :].sum())
 
 
 def domain_size(schema: Schema) -> int | None:
-    """How many people there are, rules apart; None where an attribute is real and they cannot be counted."""
+    """Number of different people in the domain, rules apart.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+
+    Returns
+    -------
+    int | None
+        The number; None where an attribute is real.
+    """
     free = [schema.attributes[i] for i in schema.free_columns]
     if any(attribute.kind == "real" for attribute in free):
         return None
@@ -51,7 +73,20 @@ def domain_size(schema: Schema) -> int | None:
 
 
 def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
-    """All people of a countable domain, in batches; protected attributes have their first value."""
+    """All people of a countable domain, in batches; protected attributes have their first value.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    batch
+        People in a batch.
+
+    Yields
+    ------
+    Iterator[Codes]
+        People, (batch, attributes).
+    """
     free = list(schema.free_columns)
     values = [schema.attributes[i].domain_values() for i in free]
     total = math.prod(len(each) for each in values)
@@ -66,7 +101,20 @@ def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
 
 
 def people_per_second(evaluator: Evaluator, rows: Codes) -> float:
-    """How many people can be asked in a second, about."""
+    """About how many people can be evaluated in a second.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    rows
+        People of the table, (n, attributes).
+
+    Returns
+    -------
+    float
+        People per second.
+    """
     some = rows[np.arange(min(4096, max(256, len(rows)))) % len(rows)]
     evaluator.evaluate(some[:64])  # compiles
     begin = time.perf_counter()
@@ -82,7 +130,26 @@ def ask(
     stop: Callable[[], bool] = lambda: False,
     watch: Callable[[int], None] | None = None,
 ) -> Asked:
-    """Ask about everybody in some batches; those whom the rules leave out do not count."""
+    """Evaluate everybody in some batches; those whom the rules leave out do not count.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    batches
+        People, (n, attributes) each.
+    seconds
+        Time allowed.
+    stop
+        Asked between batches; true ends it.
+    watch
+        Progress callback, called with the number of people so far.
+
+    Returns
+    -------
+    Asked
+        Counts of what was found.
+    """
     begin = time.perf_counter()
     found = Asked(0, 0, np.zeros(evaluator.m + 2, np.int64), complete=True, seconds=0.0)
     for codes in batches:
@@ -103,7 +170,22 @@ def ask(
 
 
 def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
-    """How many people are within so many changes of these rows, once for every row; None where some are real."""
+    """Number of people within some changes of these rows, counted once for every row.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    rows
+        People of the table, (n, attributes).
+    changes
+        Number of changed attributes.
+
+    Returns
+    -------
+    int | None
+        The number; None where an attribute is real.
+    """
     free = [schema.attributes[i] for i in schema.free_columns]
     if changes and any(attribute.kind == "real" for attribute in free):
         return None
@@ -113,7 +195,24 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 
 
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
-    """Everybody within so many changes of real rows, once each, in batches."""
+    """Everybody within so many changes of real rows, once each, in batches.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    rows
+        People of the table, (n, attributes).
+    changes
+        Number of changed attributes.
+    batch
+        People in a batch.
+
+    Yields
+    ------
+    Iterator[Codes]
+        People, (batch, attributes).
+    """
     free = list(schema.free_columns)
     rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     pieces = [rows]

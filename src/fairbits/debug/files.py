@@ -19,7 +19,15 @@ TOP = 3
 
 
 def write_result(run: Run, result: DebugResult) -> None:
-    """Write everything into the run's folder. What an earlier debugging found, and this one did not, goes."""
+    """Write all files into the run's folder; files of an earlier debugging that this one did not make are removed.
+
+    Parameters
+    ----------
+    run
+        The run.
+    result
+        What was found.
+    """
     tables = {LAYERS: layers_table(result), NEURONS: neurons_table(result), CASES: cases_table(result, run)}
     for name, table in tables.items():
         if table.num_rows:
@@ -30,7 +38,18 @@ def write_result(run: Run, result: DebugResult) -> None:
 
 
 def layers_table(result: DebugResult) -> pa.Table:
-    """One row per layer; layer 0 is the protected input."""
+    """One row per layer; layer 0 is the protected input.
+
+    Parameters
+    ----------
+    result
+        What was found.
+
+    Returns
+    -------
+    pa.Table
+        One row per layer.
+    """
     rows = []
     for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
@@ -46,6 +65,16 @@ def neurons_table(result: DebugResult) -> pa.Table:
     """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
 
     `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
+
+    Parameters
+    ----------
+    result
+        What was found.
+
+    Returns
+    -------
+    pa.Table
+        One row per neuron and value.
     """
     rows = [
         {
@@ -74,7 +103,20 @@ def neurons_table(result: DebugResult) -> pa.Table:
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
-    """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute."""
+    """One row per case looked at: its codes, its distances in every layer, its bits per attribute.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    run
+        The run.
+
+    Returns
+    -------
+    pa.Table
+        The table.
+    """
     columns: dict[str, Any] = {}
     for i, name in zip(run.schema.free_columns, run.layout.names, strict=True):
         columns[name] = result.cases[:, i]
@@ -91,7 +133,18 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
 
 
 def document_of(result: DebugResult) -> dict[str, Any]:
-    """Everything but the single rows, under stable keys."""
+    """The content of debug.json.
+
+    Parameters
+    ----------
+    result
+        What was found.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     origin = asdict(result.origin)
     if result.origin.labels is not None:
         labels = origin["labels"]

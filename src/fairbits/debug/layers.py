@@ -21,6 +21,23 @@ def layer_distances(evaluator: Evaluator, people: Codes) -> tuple[Floats, tuple[
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
     δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    people
+        People, (n, attributes).
+
+    Returns
+    -------
+    tuple[Floats, tuple[int, ...]]
+        Distances, (n, layers + 1), and widths of the layers.
+
+    Raises
+    ------
+    CapabilityError
+        If the model does not show its layers.
     """
     model, encoding, twins = evaluator.model, evaluator.encoding, evaluator.twins
     require(model, HasActivations, "measuring layers")
@@ -55,7 +72,18 @@ def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.ND
 
 
 def amplification(delta: Floats) -> Floats:
-    """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
+    """Growth ρ of every case and layer from the first layer on, over the widest layer before, relative to that.
+
+    Parameters
+    ----------
+    delta
+        Distances, (n, layers + 1).
+
+    Returns
+    -------
+    Floats
+        Growth, (n, layers).
+    """
     before = np.maximum.accumulate(delta, axis=1)[:, :-1]
     return (delta[:, 1:] - before) / (before + SMALL)
 
@@ -63,7 +91,22 @@ def amplification(delta: Floats) -> Floats:
 def layer_effects(
     delta: Floats, rho: Floats, widths: tuple[int, ...]
 ) -> tuple[tuple[LayerEffect, ...], npt.NDArray[np.int64]]:
-    """One record per layer, and each case's vote: the layer with the largest ρ (the earlier one if equal)."""
+    """One record per layer, and each case's vote: the layer with the largest ρ (the earlier one if equal).
+
+    Parameters
+    ----------
+    delta
+        Distances, (n, layers + 1).
+    rho
+        Growth, (n, layers).
+    widths
+        Widths of the layers.
+
+    Returns
+    -------
+    tuple[tuple[LayerEffect, ...], npt.NDArray[np.int64]]
+        Records, and the layer that each case votes for, (n,).
+    """
     ballots = rho.argmax(axis=1) + 1
     votes = np.bincount(ballots, minlength=delta.shape[1])
     found = []
@@ -84,9 +127,19 @@ def layer_effects(
 
 
 def suspect_of(layers: tuple[LayerEffect, ...]) -> int | None:
-    """The hidden layer with the most votes, by mean ρ where votes are equal; None for a network without any.
+    """The hidden layer with the largest number of votes, by mean ρ where votes are equal.
 
     The last layer is the decision itself: no neuron of it can be held.
+
+    Parameters
+    ----------
+    layers
+        Records of all layers.
+
+    Returns
+    -------
+    int | None
+        Number of the layer, counted from 1; None for a network without hidden layers.
     """
     hidden = layers[1:-1]
     return max(hidden, key=lambda one: (one.votes, one.rho or 0.0)).layer if hidden else None

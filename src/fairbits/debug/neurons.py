@@ -57,7 +57,28 @@ def neuron_effects(
     rng: np.random.Generator,
     try_out: TryOut | None = None,
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
-    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
+    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known).
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    subject
+        The model, its table and its schema.
+    cases
+        People, (n, attributes).
+    layers
+        Numbers of layers, counted from 1.
+    rng
+        Source of random numbers.
+    try_out
+        Holds neurons at values; None does it in this process.
+
+    Returns
+    -------
+    tuple[tuple[NeuronEffect, ...], float | None]
+        Effects of the neurons, and the accuracy with nothing held (None where it is not known).
+    """
     codes = subject.table.codes
     if len(codes) > MAX_ROWS:
         codes = codes[np.sort(rng.choice(len(codes), MAX_ROWS, replace=False))]
@@ -92,7 +113,20 @@ def neuron_effects(
 
 
 def accuracy_floor(baseline: float, subject: Subject) -> float:
-    """The least accuracy that counts as kept."""
+    """The smallest accuracy that counts as kept.
+
+    Parameters
+    ----------
+    baseline
+        Accuracy with nothing held.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    float
+        The accuracy.
+    """
     floor = baseline - MAX_LOSS
     labels = np.asarray(subject.table.labels).astype(np.int64)
     majority = float(np.bincount(labels).max() / len(labels))
@@ -100,7 +134,20 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
-    """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
+    """The share of the table's rows decided as labelled; None where there are no labels or no decisions.
+
+    Parameters
+    ----------
+    model
+        The model.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    float | None
+        The share; None where there are no labels or no decisions.
+    """
     decided = _decisions(model, subject)
     return None if decided is None else float((decided == subject.table.labels).mean())
 
@@ -119,7 +166,27 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
-    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
+    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    codes
+        People, (n, attributes).
+    layers
+        Numbers of layers, counted from 1.
+
+    Returns
+    -------
+    list[npt.NDArray[np.float32]]
+        Values of every neuron, one array (values, neurons) per layer.
+
+    Raises
+    ------
+    ModelError
+        If the model does not show its layers.
+    """
     model = subject.model
     if not isinstance(model, HasActivations):
         raise ModelError(f"{kind_of(model)!r} does not show its layers.")
@@ -139,7 +206,22 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
-    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
+    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to.
+
+    Parameters
+    ----------
+    model
+        The model.
+    do
+        Layer, neuron and value.
+    seen
+        Smallest and largest output that was seen.
+
+    Returns
+    -------
+    bool
+        True where it can.
+    """
     if not isinstance(model, Network):
         return bool(seen[0] <= do.value <= seen[1])
     try:
@@ -150,7 +232,26 @@ def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
 
 
 def try_here(evaluator: Evaluator, subject: Subject, cases: Codes, dos: list[Do], *, judged: bool) -> Tried:
-    """What every intervention does to the cases, and to the accuracy where that is known."""
+    """Effects of every intervention on the cases, and on the accuracy where that is known.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    subject
+        The model, its table and its schema.
+    cases
+        People, (n, attributes).
+    dos
+        Interventions.
+    judged
+        Whether accuracy is wanted.
+
+    Returns
+    -------
+    Tried
+        Accuracy, mean k and rate of discrimination, per intervention.
+    """
     model, table = subject.model, subject.table
     held = hold(evaluator, cases, dos)
     kept = np.full(len(dos), np.nan)

@@ -23,6 +23,24 @@ def judge(
     """Weigh what there is: the side that more of the evidence points to, or "mixed" where it is even.
 
     Where the twins of all cases are treated ``alike`` there is nothing whose origin could be asked for.
+
+    Parameters
+    ----------
+    first_layer_share
+        Share of the distance that the first layer makes; None where it is not known.
+    labels
+        Positions of classes or values, (n,).
+    retrained
+        Figures of networks that were trained anew.
+    accuracy
+        Accuracy of the model; None where it is not known.
+    alike
+        Whether the twins of all cases are treated alike, so that there is nothing to explain.
+
+    Returns
+    -------
+    Origin
+        The verdict with its evidence.
     """
     if alike:
         return Origin("none", (), first_layer_share, labels, retrained)

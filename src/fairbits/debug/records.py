@@ -24,6 +24,16 @@ def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     """The cases that choose values and neurons, and those that they are reported on: every other one.
 
     A single case has to do both.
+
+    Parameters
+    ----------
+    cases
+        Cases, (n, …).
+
+    Returns
+    -------
+    tuple[npt.NDArray[Any], npt.NDArray[Any]]
+        The half that chooses, and the half that is reported.
     """
     return (cases[::2], cases[1::2]) if len(cases) > 1 else (cases, cases)
 
@@ -92,7 +102,18 @@ class NeuronEffect:
         return min((one for one in self.candidates if one.kept), key=lambda one: one.k_choosing, default=None)
 
     def do(self, candidate: Candidate) -> Do:
-        """Holding the neuron at a candidate, as an intervention."""
+        """Holding the neuron at a candidate, as an intervention.
+
+        Parameters
+        ----------
+        candidate
+            One of the neuron's values.
+
+        Returns
+        -------
+        Do
+            The intervention.
+        """
         return Do(self.layer - 1, self.neuron, candidate.value)
 
 
@@ -227,6 +248,20 @@ class DebugResult:
         """The neurons with the largest ACD of a sign, in the suspect layer unless another is named.
 
         Ranked on one half of the cases; the other half, whose ACD is reported, must agree about the sign.
+
+        Parameters
+        ----------
+        sign
+            1 for neurons whose activation raises k, −1 for those that lower it.
+        layer
+            Number of the layer; None takes the suspect one.
+        count
+            How many.
+
+        Returns
+        -------
+        tuple[NeuronEffect, ...]
+            Neurons, the largest effect first.
         """
         layer = self.suspect if layer is None else layer
         found = [
@@ -240,6 +275,18 @@ class DebugResult:
         """The neurons that lower mean k most when held at their best value, in the suspect layer by default.
 
         Chosen on one half of the cases; ``best.k_reported`` is what the other half says.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer; None takes the suspect one.
+        count
+            How many.
+
+        Returns
+        -------
+        tuple[NeuronEffect, ...]
+            Neurons, the largest gain first.
         """
         layer = self.suspect if layer is None else layer
         before = self.k_choosing

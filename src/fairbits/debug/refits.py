@@ -24,7 +24,33 @@ MAX_ROWS = 5000
 def retrain(
     evaluator: Evaluator, subject: Subject, cases: Codes, *, seed: int, rng: np.random.Generator
 ) -> tuple[Retrained, ...]:
-    """The network of another seed, and the one without the protected columns."""
+    """Train the same shape with another seed, and without the protected columns.
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    subject
+        The model, its table and its schema.
+    cases
+        People, (n, attributes).
+    seed
+        Same seed, same result.
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    tuple[Retrained, ...]
+        Figures of both on the cases.
+
+    Raises
+    ------
+    ModelError
+        If the model is no native classifier.
+    TableError
+        If there are no labels.
+    """
     network = subject.model
     if not isinstance(network, Network) or network.head == "linear":
         raise ModelError("retraining needs a native classifier; leave --retrain out for this model.")

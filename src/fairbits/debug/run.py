@@ -47,6 +47,43 @@ def debug_run(
     ``subject`` is needed only for a run whose subject came from neither a name nor a file. ``inside=False`` leaves
     layers and neurons out, which a black box cannot show. ``stage`` is told what is being done.
     ``try_out`` holds neurons at values, in place of this process.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    samples
+        Number of cases to look at.
+    all_layers
+        Try the neurons of every layer, not only of the suspect one.
+    inside
+        Look at layers and neurons.
+    retrain
+        Also train the same shape anew.
+    seed
+        Same seed, same result.
+    threads
+        Number of threads; None means all cores.
+    stage
+        Progress callback, called with what is being done.
+    try_out
+        Holds neurons at values; None does it in this process.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    DebugResult
+        What was found.
+
+    Raises
+    ------
+    OptionError
+        If an option makes no sense, or the run has no cases.
+    CapabilityError
+        If ``inside`` is asked of a model that does not show its layers.
     """
     say = stage or (lambda _: None)
     begin = time.perf_counter()

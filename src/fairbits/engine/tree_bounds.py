@@ -73,6 +73,22 @@ class TreeBoxes:
 def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
     """A tree model over boxes of people.
 
+    Parameters
+    ----------
+    model
+        The model.
+    schema
+        The attributes, and what is decided.
+    encoding
+        How attributes become features.
+    twins
+        Combinations of protected values.
+
+    Returns
+    -------
+    TreeBoxes
+        The arrays.
+
     Raises
     ------
     CapabilityError

@@ -89,7 +89,18 @@ class AttributeStudy:
         return tuple(one.column for one in self.columns if one.copy)
 
     def document(self, people: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-        """Under the fixed names of proxies.json."""
+        """The entry of proxies.json.
+
+        Parameters
+        ----------
+        people
+            Matched people.
+
+        Returns
+        -------
+        dict[str, Any]
+            By name.
+        """
         score, usable = self.score, self.usable
         return {
             "attribute": self.attribute,
@@ -402,7 +413,20 @@ class _Work:
 
 
 def period_grouping(subject: Subject, by: str) -> Grouping:
-    """The periods of a table's rows, in order: an attribute, or any other column of the file it was read from."""
+    """The periods of a table's rows, in order: an attribute, or any other column of the file it was read from.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    by
+        Name of an attribute, or of another column of the file.
+
+    Returns
+    -------
+    Grouping
+        Periods, and the period of each row.
+    """
     schema, table = subject.schema, subject.table
     if by in schema.names:
         return _every_value(by, table.codes[:, schema.column(by)], schema[by].read)

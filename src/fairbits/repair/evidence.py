@@ -45,7 +45,18 @@ class Halves:
     evidence: RepairEvidence
 
     def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
-        """Choose on half of the rows that the model has not seen, and judge on the other half."""
+        """Choose on half of the rows that the model has not seen, and judge on the other half.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        Halves
+            New halves.
+        """
         judged = self.held_out
         order = rng.permutation(len(judged.rows))
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
@@ -70,7 +81,22 @@ class Halves:
 
 
 def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
-    """Split the cases of a run and the rows of its subject."""
+    """Split the cases of a run and the rows of its subject.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The model, its table and its schema.
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    Halves
+        The two halves of the evidence.
+    """
     plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
     pool, judged = _cases(run, rng)
     plan = Half(pool[:PLAN_CASES], *plan_rows)

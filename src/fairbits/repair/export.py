@@ -41,14 +41,39 @@ class Export:
 
 
 def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
-    """Take away files of an earlier repair, which would pass for this one's."""
+    """Remove files of an earlier repair, which would pass for this one's.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    kept
+        Names of files to leave.
+    """
     for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
         if old.name not in kept:
             old.unlink(missing_ok=True)
 
 
 def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write the model into the folder. Scores of ``people`` are what files are compared by."""
+    """Write a repaired model into the folder.
+
+    Parameters
+    ----------
+    model
+        The model.
+    subject
+        The model, its table and its schema.
+    folder
+        Folder of the run.
+    people
+        People whose scores files are compared by, (n, attributes).
+
+    Returns
+    -------
+    Export
+        Files, subject file and warnings.
+    """
     if isinstance(model, Guard):
         from fairbits.repair.guard_files import export_guard
 
@@ -59,7 +84,24 @@ def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Expor
 
 
 def export_network(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write a native network: in the format that it came in, and as ONNX."""
+    """Write a native network in the format that it came in, and as ONNX.
+
+    Parameters
+    ----------
+    network
+        The network.
+    subject
+        The model, its table and its schema.
+    folder
+        Folder of the run.
+    people
+        People whose scores files are compared by, (n, attributes).
+
+    Returns
+    -------
+    Export
+        Files, subject file and warnings.
+    """
     with tempfile.TemporaryDirectory() as place:
         aside = _Aside(network, subject, Path(place), people)
         aside.write_original()
@@ -156,7 +198,26 @@ class _Aside:
 
 
 def check_same(network: Network, wanted: Floats, found: Model, inputs: Floats, name: str) -> None:
-    """Refuse a file that came back with another shape or other scores."""
+    """Refuse a file that came back with another shape or other scores.
+
+    Parameters
+    ----------
+    network
+        The network.
+    wanted
+        Scores of the network, (n,).
+    found
+        The model that was read from the file.
+    inputs
+        Encoded rows, (n, inputs).
+    name
+        Name of the file.
+
+    Raises
+    ------
+    FairbitsError
+        If it differs.
+    """
     if isinstance(found, Network):
         shape, other = (network.inputs, *network.widths), (found.inputs, *found.widths)
         if shape != other:

@@ -53,7 +53,17 @@ COLUMNS = pa.schema(
 
 
 def write(result: RepairResult, folder: Path, content: str | None = None) -> None:
-    """Write both files, each whole or not at all; ``content`` is the hash of the cases that were read."""
+    """Write repairs.parquet and repair.json, each whole or not at all.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    folder
+        Folder of the run.
+    content
+        Hash of the cases that were read.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
     write_whole(folder / TABLE, memoryview(sink.getvalue()))
@@ -61,7 +71,18 @@ def write(result: RepairResult, folder: Path, content: str | None = None) -> Non
 
 
 def document(result: RepairResult) -> dict[str, Any]:
-    """Everything but the weights."""
+    """The content of repair.json.
+
+    Parameters
+    ----------
+    result
+        What was found.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     return {
         "subject": result.subject,
         "identity": result.identity,

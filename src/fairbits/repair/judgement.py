@@ -42,7 +42,18 @@ class Setting:
         return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
 
     def evaluator(self, network: Model) -> Evaluator:
-        """Asks another model the same."""
+        """An evaluator of another model for the same people.
+
+        Parameters
+        ----------
+        network
+            The model.
+
+        Returns
+        -------
+        Evaluator
+            The evaluator.
+        """
         return self.own.with_model(network)
 
 
@@ -56,7 +67,22 @@ class Judged:
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
-    """The figures of a model on one half. The rows are in no order that matters, so the first ones are a sample."""
+    """Figures of a model on one half of the evidence.
+
+    Parameters
+    ----------
+    model
+        The model.
+    half
+        Cases and rows.
+    setting
+        The subject, and how its people are evaluated.
+
+    Returns
+    -------
+    Judged
+        Figures and decisions.
+    """
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
@@ -72,7 +98,22 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
 
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
-    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
+    """Decisions of a model about people, as class numbers; the predicted values for a regression.
+
+    Parameters
+    ----------
+    model
+        The model.
+    subject
+        The model, its table and its schema.
+    rows
+        People of the table, (n, attributes).
+
+    Returns
+    -------
+    npt.NDArray[np.floating | np.integer]
+        Decisions, (n,).
+    """
     schema = subject.schema
     if isinstance(model, Guard):  # asked about people, it uses the engine
         if len(schema.classes) > 2:
@@ -92,7 +133,18 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
 
 
 def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
-    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with upper ends."""
+    """Loss of accuracy and of balanced accuracy (for a regression: of explained variance), with upper ends.
+
+    Parameters
+    ----------
+    before, after
+        Figures of the model and of the repair.
+
+    Returns
+    -------
+    tuple[Loss, Loss | None]
+        Both losses; the second is None for a regression.
+    """
     if before.figures.balanced_accuracy is None:
         values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
         return variance_loss(values[0], values[1], before.labels), None
@@ -101,7 +153,20 @@ def losses(before: Judged, after: Judged) -> tuple[Loss, Loss | None]:
 
 
 def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
-    """The mean over the classes of the share decided right."""
+    """The mean over the classes of the share decided right.
+
+    Parameters
+    ----------
+    answers
+        Decisions, (n,).
+    labels
+        Positions of classes or values, (n,).
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     right = answers == labels
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
@@ -109,7 +174,24 @@ def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray
 def accuracy_of(
     network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
-    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
+    """The share of rows decided as labelled; for a regression, the share of the target's variance explained.
+
+    Parameters
+    ----------
+    network
+        The network.
+    inputs
+        Encoded rows, (n, inputs).
+    labels
+        Positions of classes or values, (n,).
+    schema
+        The attributes, and what is decided.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     classes = decided(network, inputs, schema)
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
@@ -117,7 +199,18 @@ def accuracy_of(
 
 
 def cost(before: Figures, after: Figures) -> float:
-    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
+    """Accuracy that a repair counts as losing: more than it loses where rare classes pay for it.
+
+    Parameters
+    ----------
+    before, after
+        Figures of the model and of the repair.
+
+    Returns
+    -------
+    float
+        The loss.
+    """
     lost = before.accuracy - after.accuracy
     if before.balanced_accuracy is None or after.balanced_accuracy is None:
         return lost
@@ -125,7 +218,18 @@ def cost(before: Figures, after: Figures) -> float:
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
-    """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
+    """Which points no other beats: as good in every coordinate (larger is better) and better in one.
+
+    Parameters
+    ----------
+    points
+        Points with as many coordinates each.
+
+    Returns
+    -------
+    list[bool]
+        True for those on the front.
+    """
     table = np.array(list(points), dtype=np.float64)
     beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
     return [not b for b in beaten]

@@ -15,7 +15,25 @@ HTML, MARKDOWN, SUMMARY = "report.html", "report.md", "summary.json"
 
 
 def write_report(data: ReportData, folder: Path) -> Path:
-    """Write all three faces into a folder; gives the path of the page."""
+    """Write report.html, report.md and summary.json.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+    folder
+        Where to; made where it is missing.
+
+    Returns
+    -------
+    Path
+        Path of report.html.
+
+    Raises
+    ------
+    OptionError
+        If the folder cannot be written to.
+    """
     page, document, summary = render_html(data), render_markdown(data), summary_of(data)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,18 @@ _VERDICTS = {
 
 
 def render_html(data: ReportData) -> str:
-    """The whole page."""
+    """The whole page.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     about = data.about
     real = [_view(one) for one in data.people if one.real]
     found = [_view(one) for one in data.people if not one.real]
@@ -71,7 +82,18 @@ def render_html(data: ReportData) -> str:
 
 
 def sections(data: ReportData) -> list[str]:
-    """Which sections this report has, in order."""
+    """Names of the sections that this report has, in order.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    list[str]
+        Names.
+    """
     debugged = data.debugged
     there = {
         "people": bool(data.people),
@@ -98,7 +120,18 @@ def _stakes(data: ReportData) -> list[tuple[Any, Any]]:
 
 
 def person_id(person: Portrait) -> str:
-    """The name of a person on the page."""
+    """The anchor of a person on the page.
+
+    Parameters
+    ----------
+    person
+        The portrait.
+
+    Returns
+    -------
+    str
+        Such as "row-1".
+    """
     return f"{'row' if person.real else 'case'}-{person.rank}"
 
 

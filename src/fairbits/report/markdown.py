@@ -19,7 +19,18 @@ _NUMBER = re.compile(NUMBER)
 
 
 def render_markdown(data: ReportData) -> str:
-    """The whole document."""
+    """The whole document.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
     parts = [_head(data), _headline(data), _severity(data), _people(data)]
     if data.proxies is not None:
         parts.insert(1 if data.about.blind else len(parts), _indirect(data.proxies))
@@ -37,10 +48,24 @@ def render_markdown(data: ReportData) -> str:
 
 
 def text(value: str, most: int = 120) -> str:
-    """Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
+    r"""Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
+    Parameters
+    ----------
+    value
+        Any text.
+    most
+        Length at most.
+
+    Returns
+    -------
+    str
+        Markdown.
+
+    Examples
+    --------
     >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
-    \\<b\\>=1+1\\|\\*x\\* '=HYPERLINK(1)
+    \<b\>=1+1\|\*x\* '=HYPERLINK(1)
     """
     safe = _FORMULA.sub(r"'\1", shortened(value, most))
     # A full stop or a colon inside a word makes some readers see an address.
@@ -50,6 +75,20 @@ def text(value: str, most: int = 120) -> str:
 def value_text(value: str, most: int = 120) -> str:
     """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
 
+    Parameters
+    ----------
+    value
+        Value of an attribute.
+    most
+        Length at most.
+
+    Returns
+    -------
+    str
+        Markdown.
+
+    Examples
+    --------
     >>> print(value_text("-710"), value_text("-1+1"))
     -710 '-1+1
     """

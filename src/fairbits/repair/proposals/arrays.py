@@ -33,10 +33,20 @@ class GuardArrays:
     def of(cls, guard: Guard) -> GuardArrays:
         """The arrays of a guard.
 
+        Parameters
+        ----------
+        guard
+            The guarded model.
+
+        Returns
+        -------
+        GuardArrays
+            The arrays.
+
         Raises
         ------
         CapabilityError
-            If the model is no native network, rules leave some people fewer twins, or there are too many of them.
+            If the model is no native network, rules leave some people fewer twins, or there are too many.
         """
         network = guard.model
         if not isinstance(network, Network):

@@ -35,7 +35,22 @@ class Pupil:
 
 
 def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil | None:
-    """A model of the same kind that has learned the guard's average; None for kinds that cannot be taught here."""
+    """A model of the same kind that has learned the guard's average; None for kinds that cannot be taught here.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    rows
+        People of the table, (n, attributes).
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    Pupil | None
+        The pupil; None for kinds that cannot be taught here.
+    """
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
         return Pupil(distilled(guard, rows, rng), words)
@@ -43,7 +58,24 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil | Non
 
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
-    """People near the rows: one to three attributes that are not protected come from another row."""
+    """People near the rows: one to three attributes that are not protected come from another row.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    rows
+        People of the table, (n, attributes).
+    count
+        How many.
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    Codes
+        People, (count, attributes).
+    """
     people = rows[rng.integers(0, len(rows), count)].copy()
     donors = rows[rng.integers(0, len(rows), count)]
     free = np.array(schema.free_columns)
@@ -55,6 +87,22 @@ def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generato
 
 def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: int = UPDATES) -> Network:
     """A network of the same shape whose protected inputs have no weight, taught by the guard's average.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    rows
+        People of the table, (n, attributes).
+    rng
+        Source of random numbers.
+    updates
+        Steps of training.
+
+    Returns
+    -------
+    Network
+        A new network.
 
     Raises
     ------
@@ -76,7 +124,22 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 
 
 def lessons(guard: Guard, rows: Codes, rng: np.random.Generator) -> tuple[Codes, npt.NDArray[np.float64]]:
-    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
+    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    rows
+        People of the table, (n, attributes).
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    tuple[Codes, npt.NDArray[np.float64]]
+        People, and the guard's average: probabilities (n, classes), or values (n,).
+    """
     if len(rows) > MAX_ROWS:
         rows = rows[rng.choice(len(rows), MAX_ROWS, replace=False)]
     count = int(np.clip(NEAR * len(rows), FEWEST, MOST))

@@ -113,12 +113,24 @@ class Guarded:
 
 
 def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
-    """The file's text.
+    """The text of a Python file that guards a model.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    decoder
+        Makes the table's values from codes, where the model takes them.
+
+    Returns
+    -------
+    str
+        Python code.
 
     Raises
     ------
     CapabilityError
-        If rules leave some people fewer twins, which the file could not tell.
+        If rules leave some people fewer twins, which the file could not know.
     """
     if guard.by_rules:
         raise CapabilityError("rules leave some people fewer twins, which a file without fairbits cannot tell.")

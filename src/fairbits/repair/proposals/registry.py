@@ -55,7 +55,20 @@ class Planner:
     guarantee: int | None = None
 
     def proposals(self, *, suspect: int | None = None, retrain: bool = True) -> Iterator[Proposal]:
-        """Everything that is worth judging; ``suspect`` is the layer that debugging pointed at."""
+        """All repairs that are worth judging.
+
+        Parameters
+        ----------
+        suspect
+            The layer that debugging pointed at.
+        retrain
+            Also train further.
+
+        Yields
+        ------
+        Iterator[Proposal]
+            Proposals.
+        """
         self.watch("averaging over twins")
         yield from self._guarded()
         if isinstance(self.network, Network):
@@ -161,6 +174,18 @@ class Planner:
 def neurons_in_words(dos: tuple[Do, ...]) -> str:
     """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts from 0.
 
+    Parameters
+    ----------
+    dos
+        Interventions.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Examples
+    --------
     >>> neurons_in_words((Do(0, 3, 1.25), Do(2, 1, 0.0)))
     '1:3=1.25 3:1=0'
     """

@@ -16,7 +16,20 @@ MAX_GROUPS = 40
 
 
 def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
-    """The study beside a run, if it is one of this subject."""
+    """The study of proxies in a run's folder, if it is about this subject.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    dict[str, Any] | None
+        Content of proxies.json, or None.
+    """
     path = folder / NAME
     if not path.is_file():
         return None
@@ -26,7 +39,20 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
 
 
 def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
-    """What the page begins with for a model that takes no protected attribute; nothing for all others."""
+    """The first sentence of the page for a model that takes no protected attribute.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+    blind
+        Whether the model takes no protected attribute.
+
+    Returns
+    -------
+    str
+        The sentence; "" for all other models.
+    """
     if document is None or not blind:
         return ""
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
@@ -38,7 +64,18 @@ def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """For every attribute its main sentence, and the others."""
+    """For every attribute its main sentence, and the others.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Yields
+    ------
+    Iterator[tuple[str, tuple[str, ...]]]
+        Main sentence and further sentences.
+    """
     for entry in document["attributes"]:
         sentence = told(entry).rstrip(".")
         yield f"{sentence[:1].upper()}{sentence[1:]}.", tuple(_full(line) for line in details(entry))
