@@ -69,6 +69,14 @@ def repair_run(
         Whether further training is tried.
     attack
         Runs a fresh search against a model.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    seed
+        Same seed, same repairs.
+    threads
+        Number of threads; None means all cores.
+    watch
+        Progress callback, called with what is being done.
     **grants
         What the subject's files may do.
 
