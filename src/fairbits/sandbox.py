@@ -156,7 +156,7 @@ class _Nursery:
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run(self, request: bytes, seconds: float, memory: int) -> ChildOutcome:
@@ -219,14 +219,14 @@ class _Nursery:
         assert self.process.stdout is not None  # noqa: S101 - opened above
         with contextlib.suppress(ValueError, OSError):  # closed while it waits
             for line in self.process.stdout:
-                self._lines.put(line)
-        self._lines.put(b"")
+                self._received.put(line)
+        self._received.put(b"")
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         """Facts that the child sends, line by line, and an empty dictionary at every look at the clock."""
         while True:
             try:
-                line = self._lines.get(timeout=_TICK)
+                line = self._received.get(timeout=_TICK)
             except queue.Empty:
                 yield {}
                 continue
