@@ -5,7 +5,7 @@ import pytest
 
 from fairbits.domain import Attribute
 from fairbits.errors import OptionError
-from fairbits.measure.groups import Grouping, crossed, group_table, grouping_of
+from fairbits.measure import Grouping, crossed, group_table, grouping_of
 
 RNG = np.random.default_rng(0)
 N = 2000

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 
 
 def two_groups(codes: np.ndarray, name: str = "sex") -> Grouping:
@@ -21,16 +24,69 @@ def noisy_copy(n: int, rng: np.random.Generator, *, flip: float = 0.2) -> tuple[
     return a, np.where(rng.random(n) < flip, 1 - a, a).astype(float), 1 - binary_entropy(flip)
 
 
+@functools.cache
+def shift_bits(law: str, shift: float) -> float:
+    """I(A;S) of an even attribute that shifts a normal or a Cauchy score, by numerical integration."""
+    from scipy import integrate, stats
+
+    density = {"normal": stats.norm.pdf, "cauchy": stats.cauchy.pdf}[law]
+
+    def gain(u: float) -> float:
+        x = np.tan(u)  # the whole line, tails included
+        one, two = density(x), density(x - shift)
+        mix = (one + two) / 2
+        parts = [p * np.log2(p / mix) / 2 for p in (one, two) if p > 1e-300]
+        return float(sum(parts) * (1 + x * x))
+
+    return float(integrate.quad(gain, -np.pi / 2, np.pi / 2, limit=400)[0])
+
+
+def channel_bits(channel: np.ndarray, base: np.ndarray) -> float:
+    """I(A;S) of a discrete score: rows of ``channel`` are the law of S in each group, ``base`` their shares."""
+    joint = base[:, None] * channel
+    return float((joint * np.log2(channel / joint.sum(axis=0))).sum())
+
+
 def gaussian(n: int, rng: np.random.Generator, *, shift: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
-    """An even attribute that shifts a normal score, and I(A;S) by numerical integration."""
+    """An even attribute that shifts a normal score."""
     a = rng.integers(0, 2, n)
-    x = np.linspace(-9, 9 + shift, 20_001)
-    one, two = (np.exp(-((x - m) ** 2) / 2) / np.sqrt(2 * np.pi) for m in (0.0, shift))
-    mix = (one + two) / 2
-    q = np.clip(one / (one + two), 1e-300, 1 - 1e-12)
-    left = mix * -(q * np.log2(q) + (1 - q) * np.log2(1 - q))
-    truth = 1 - float(np.sum((left[1:] + left[:-1]) / 2) * (x[1] - x[0]))
-    return a, rng.normal(size=n) + shift * a, truth
+    return a, rng.normal(size=n) + shift * a, shift_bits("normal", shift)
+
+
+def cauchy(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """An even attribute that shifts a score without a mean."""
+    a = rng.integers(0, 2, n)
+    return a, rng.standard_cauchy(n) + 2.0 * a, shift_bits("cauchy", 2.0)
+
+
+def grades(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Four groups of unequal size, a score of five grades."""
+    base = np.array([0.5, 0.25, 0.15, 0.1])
+    channel = np.array([[4, 3, 2, 1, 1], [1, 3, 3, 2, 1], [1, 1, 2, 4, 3], [1, 1, 1, 2, 5]], dtype=float)
+    channel /= channel.sum(axis=1, keepdims=True)
+    a = rng.choice(4, n, p=base)
+    s = (rng.random(n)[:, None] > np.cumsum(channel, axis=1)[a]).sum(axis=1)
+    return a, np.minimum(s, 4).astype(float), channel_bits(channel, base)
+
+
+def rare(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """A group of one in twenty whose members are mostly in the lowest tenth of the score."""
+    base = np.array([0.95, 0.05])
+    channel = np.array([[0.1, 0.9], [0.6, 0.4]])
+    a = (rng.random(n) < 0.05).astype(int)
+    low = rng.random(n) < channel[a, 0]
+    # Within both parts the score is the same for both groups, so only the part tells anything.
+    return a, np.where(low, 0.1 * rng.random(n), 0.1 + 0.9 * rng.random(n)), channel_bits(channel, base)
+
+
+#: Scores with known bits, by name.
+SCORES = {
+    "noisy copy": noisy_copy,
+    "normal": gaussian,
+    "cauchy": cauchy,
+    "five grades, four groups": grades,
+    "rare": rare,
+}
 
 
 def trap(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,3 +95,130 @@ def trap(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.n
     f = np.sin(2 * j[:, 0]) * j[:, 1] + np.abs(j[:, 2]) * j[:, 3]
     a = (rng.random(n) < 1 / (1 + np.exp(-2 * f))).astype(int)
     return j, 1 / (1 + np.exp(-f)), a
+
+
+#: Justified attributes, which are categories, the score, the attribute, and the true I(A;S|J).
+Planted = tuple[np.ndarray, tuple[bool, ...], np.ndarray, np.ndarray, float]
+
+
+def _drawn(logit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return (rng.random(len(logit)) < 1 / (1 + np.exp(-logit))).astype(int)
+
+
+def made_on(n: int, rng: np.random.Generator) -> Planted:
+    """The trap that the rule was made on."""
+    j, s, a = trap(n, rng)
+    return j, (False,) * 4, s, a, 0.0
+
+
+def made_on_noisy(n: int, rng: np.random.Generator) -> Planted:
+    """The same with noise in the score."""
+    j, s, a = trap(n, rng)
+    return j, (False,) * 4, s + 0.5 * rng.normal(size=n), a, 0.0
+
+
+def linear(n: int, rng: np.random.Generator) -> Planted:
+    """A linear score with noise of its own; the attribute depends on the same attributes."""
+    j = rng.normal(size=(n, 3))
+    return j, (False,) * 3, j @ [1.0, 0.5, 0.2] + 0.5 * rng.normal(size=n), _drawn(j @ [1.5, -1.0, 0.5], rng), 0.0
+
+
+def smooth(n: int, rng: np.random.Generator) -> Planted:
+    """A noiseless score of two attributes."""
+    j = rng.uniform(-2, 2, size=(n, 2))
+    f = np.tanh(j[:, 0]) + 0.5 * j[:, 1] ** 2
+    return j, (False,) * 2, f, _drawn(3 * f - 2, rng), 0.0
+
+
+def interactions(n: int, rng: np.random.Generator) -> Planted:
+    """Products and steps, ten attributes of which five matter."""
+    j = rng.uniform(-1, 1, size=(n, 10))
+    f = 2 * j[:, 0] * j[:, 1] + (j[:, 2] > 0) * j[:, 3] + np.abs(j[:, 4])
+    return j, (False,) * 10, f + 0.3 * rng.normal(size=n), _drawn(3 * f, rng), 0.0
+
+
+def heavy(n: int, rng: np.random.Generator) -> Planted:
+    """Attributes and noise with heavy tails."""
+    j = rng.standard_t(2, size=(n, 3))
+    f = np.sign(j[:, 0]) * np.log1p(np.abs(j[:, 0])) + np.tanh(j[:, 1] * j[:, 2])
+    return j, (False,) * 3, f + 0.5 * rng.standard_t(2, size=n), _drawn(2 * f, rng), 0.0
+
+
+def labels(n: int, rng: np.random.Generator) -> Planted:
+    """Three categories, one of forty labels, each cell with an effect of its own."""
+    j = np.column_stack([rng.integers(0, size, n) for size in (4, 6, 40)]).astype(float)
+    fixed = np.random.default_rng(7)
+    cells, place = fixed.normal(size=(4, 6)), fixed.normal(size=40)
+    f = cells[j[:, 0].astype(int), j[:, 1].astype(int)] + place[j[:, 2].astype(int)]
+    return j, (True,) * 3, f + 0.3 * rng.normal(size=n), _drawn(1.5 * f, rng), 0.0
+
+
+def decision(n: int, rng: np.random.Generator) -> Planted:
+    """The score is a decision: two values."""
+    j = rng.normal(size=(n, 3))
+    f = j[:, 0] + j[:, 1] * j[:, 2]
+    return j, (False,) * 3, (f + 0.5 * rng.normal(size=n) > 0).astype(float), _drawn(2 * f, rng), 0.0
+
+
+def three_groups(n: int, rng: np.random.Generator) -> Planted:
+    """Three groups; numbers and a category."""
+    j = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 5, n)])
+    f = np.where(j[:, 2] > 2, j[:, 0], -j[:, 0]) + 0.5 * j[:, 1]
+    logits = np.column_stack([np.zeros(n), 1.5 * f, -f + j[:, 1]])
+    a = np.argmax(logits + rng.gumbel(size=(n, 3)), axis=1)
+    return j, (False, False, True), f + 0.4 * rng.normal(size=n), a, 0.0
+
+
+def unrelated(n: int, rng: np.random.Generator) -> Planted:
+    """Nothing has to do with anything."""
+    j = rng.normal(size=(n, 3))
+    return j, (False,) * 3, rng.normal(size=n), rng.integers(0, 2, n), 0.0
+
+
+def proxy(n: int, rng: np.random.Generator) -> Planted:
+    """A column that is no justified one copies the attribute with errors; the score adds it."""
+    j, a = rng.normal(size=(n, 2)), rng.integers(0, 2, n)
+    return j, (False,) * 2, 0.5 * j[:, 0] + np.where(rng.random(n) < 0.15, 1 - a, a), a, 1 - binary_entropy(0.15)
+
+
+def shifted(n: int, rng: np.random.Generator) -> Planted:
+    """The attribute shifts a score with normal noise; products of justified attributes beside it."""
+    j, a = rng.uniform(-1, 1, size=(n, 4)), rng.integers(0, 2, n)
+    f = j[:, 0] + j[:, 1] * j[:, 2]
+    return j, (False,) * 4, f + a + rng.normal(size=n), a, shift_bits("normal", 1.0)
+
+
+def stratified(n: int, rng: np.random.Generator) -> Planted:
+    """Labels with different base rates; within each the score is a copy with errors."""
+    j = rng.integers(0, 4, n)
+    rates = np.array([0.2, 0.4, 0.6, 0.8])
+    a = (rng.random(n) < rates[j]).astype(int)
+    flip = np.array([[0.8, 0.2], [0.2, 0.8]])
+    truth = float(np.mean([channel_bits(flip, np.array([1 - p, p])) for p in rates]))
+    return j[:, None].astype(float), (True,), np.where(rng.random(n) < 0.2, 1 - a, a).astype(float), a, truth
+
+
+#: Justified attributes that explain all, and others, by name.
+NOTHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
+    "the trap (rule made on it)": made_on,
+    "the trap with noise (rule made on it)": made_on_noisy,
+    "linear": linear,
+    "smooth, noiseless": smooth,
+    "interactions, 10 columns": interactions,
+    "heavy tails": heavy,
+    "labels, one of 40": labels,
+    "a decision": decision,
+    "three groups": three_groups,
+    "unrelated": unrelated,
+}
+SOMETHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
+    "proxy": proxy,
+    "shifted": shifted,
+    "stratified": stratified,
+}
+
+
+def groups_of(codes: np.ndarray, name: str = "group") -> Grouping:
+    """Any number of groups."""
+    codes = np.asarray(codes, dtype=np.int64)
+    return Grouping(name, tuple(f"g{i}" for i in range(int(codes.max()) + 1)), codes)

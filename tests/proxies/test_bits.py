@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbits.measure.groups import Grouping
+from fairbits.measure import Grouping
 from fairbits.proxies import chained_bits, score_bits
 from tests.proxies.planted import gaussian, noisy_copy, two_groups
 

@@ -106,6 +106,71 @@ def test_all_inputs_justified_means_exactly_nothing_more(folder):
     assert any("exactly 0" in note for note in found.notes)
 
 
+def test_copies_are_found_and_named(folder):
+    lines = (folder / "people.csv").read_text(encoding="utf-8").splitlines()
+    table = [line.split(",") for line in lines]
+    for row in table[1:]:
+        row[1] = {"f": "0", "m": "1"}.get(row[2], row[1])  # zip says what sex says
+    (folder / "people.csv").write_text("\n".join(",".join(row) for row in table) + "\n", encoding="utf-8")
+    found = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
+    assert found.attributes[0].copies == ("zip",)
+    assert any(note.startswith("zip tells sex almost completely") for note in found.notes)
+    assert found.attributes[1].copies == ()
+
+
+def test_a_score_of_two_values_is_a_decision_and_says_so(folder):
+    lines = (folder / "people.csv").read_text(encoding="utf-8").splitlines()
+    table = [line.split(",") for line in lines]
+    for row in table[1:]:
+        row[5] = "1" if float(row[5]) > 0.5 else "0"
+    (folder / "people.csv").write_text("\n".join(",".join(row) for row in table) + "\n", encoding="utf-8")
+    found = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES)).proxies()
+    assert found.attributes[0].score is not None
+    assert found.attributes[0].score.low > 0.1
+    assert any("two values only" in note for note in found.notes)
+
+
+def test_an_audit_of_scores_speaks_of_groups_and_indirect_bits_only(folder):
+    text = 'justified = ["income"]\n' + TABLE + 'score = "p"\n' + ATTRIBUTES
+    shown = CliRunner().invoke(
+        app, ["audit", str(_subject(folder, text)), "--by", "month", "--out", str(folder / "run"), "--json"]
+    )
+    assert shown.exit_code == 0, shown.output
+    summary = json.loads(shown.stdout)["summary"]
+    sex = summary["proxies"]["attributes"][0]
+    assert sex["bits_low"] > 0.2
+    assert sex["direct_bits"] is None
+    assert sex["guess_pair"]["right"] > 0.7
+    page = (folder / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Knowing the score tells 0." in page
+    assert "The model is not at hand" in page
+    assert "Alike on the justified attributes, not in" in page  # matched people as portraits
+    assert 'id="pic-periods' in page
+    assert "Alike on the justified attributes, not in race" not in page  # race tells nothing: its pairs show nothing
+    words = (folder / "run" / "report.md").read_text(encoding="utf-8")
+    assert "Over month:" in words
+    assert json.loads((folder / "run" / "proxies.json").read_text(encoding="utf-8"))["by"] == "month"
+
+
+def test_periods_of_a_model_with_protected_inputs_have_bits_and_flips(folder):
+    taken = ATTRIBUTES.replace(
+        '[attributes.zip]\nkind = "integer"\nlow = 0\nhigh = 1\n',
+        '[attributes.zip]\nkind = "integer"\nlow = 0\nhigh = 1\nprotected = true\n',
+    )
+    audit = Audit.of(_subject(folder, MODEL + TABLE + taken))
+    found = audit.proxies(by="month").periods
+    whole = audit.measure()
+    assert whole.flip_rate is not None
+    for period in found:
+        assert period.q_inf_mean is not None
+        assert period.q_inf_mean.low <= period.q_inf_mean.value <= period.q_inf_mean.high
+        assert period.q_inf_max == pytest.approx(1.0)  # two twins, two classes
+        assert period.flip_rate is not None
+        assert period.flip_rate.low <= whole.flip_rate.value <= period.flip_rate.high
+    document = found[0].document()
+    assert {"q_inf_mean_low", "flip_rate_high", "selection_rate", "groups", "bits"} <= set(document)
+
+
 def test_over_time(folder):
     audit = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
     periods = audit.proxies(by="month").periods

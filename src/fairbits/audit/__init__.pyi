@@ -8,3 +8,5 @@ from .remake import check as check
 from .remake import settings_again as settings_again
 from .run import AuditRun as AuditRun
 from .run import open_run as open_run
+from .scores_only import ScoresAudit as ScoresAudit
+from .scores_only import audit_scores as audit_scores

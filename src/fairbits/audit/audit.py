@@ -17,6 +17,7 @@ from fairbits.subject import Subject, make_subject
 if TYPE_CHECKING:
     from fairbits.audit.pipeline import AuditResult
     from fairbits.audit.run import AuditRun
+    from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
     from fairbits.measure import GroupTable
@@ -459,7 +460,8 @@ class Audit:
         repeats: int | None = None,
         within: int | None = None,
         min_plausibility: float | None = None,
-    ) -> AuditResult:
+        by: str | None = None,
+    ) -> AuditResult | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
         Parameters
@@ -491,11 +493,14 @@ class Audit:
             Ask only about people who differ from a real row in at most so many attributes; None sets no limit.
         min_plausibility
             Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
+        by
+            A column of periods, such as a month; None tells no periods apart.
 
         Returns
         -------
-        AuditResult
-            The run, the report's data and page, and what each stage took.
+        AuditResult or ScoresAudit
+            The run, the report's data and page, and what each stage took; the latter, groups and indirect bits, for a
+            subject with scores only.
 
         Raises
         ------
@@ -505,9 +510,13 @@ class Audit:
         from fairbits.audit.pipeline import AuditOptions, audit_subject
         from fairbits.search import seconds_of
 
+        if self.subject.scores_only:
+            from fairbits.audit.scores_only import audit_scores
+
+            return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         options = AuditOptions(
-            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility
+            seconds, seed, epsilon, partition, threads, frozenset(skip), workers, ray, within, min_plausibility, by
         )
         subject = self._answering(repeats)
         return audit_subject(subject, options, None if out is None else Path(out), resume=resume)

@@ -156,6 +156,7 @@ class AuditOptions:
     ray: str | None = None
     within: int | None = None
     min_plausibility: float | None = None
+    by: str | None = None  # a column of periods
 
     @property
     def executor_options(self) -> ExecutorOptions:
@@ -395,14 +396,16 @@ class _Auditing:
         if "proxies" in self.options.skip or self.stop():
             return self._leave("proxies", "skipped")
         kept = proxies_of(run.folder, self.subject)
-        if self.resume and kept is not None and kept.get("identity") == self.subject.identity.id:
+        same = kept is not None and kept.get("identity") == self.subject.identity.id
+        if self.resume and kept is not None and same and self.options.by in (None, kept.get("by")):
             return self._leave("proxies", "kept")
 
         def work() -> None:
             found = study_subject(
                 self.subject,
+                by=self.options.by,
                 seed=self.options.seed,
-                columns=self.shares.retrain,
+                columns=self.shares.retrain or not self.subject.schema.protected,
                 progress=self._until("proxies", inf),
             )
             write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})

@@ -3,8 +3,8 @@ from .bits import chained_bits as chained_bits
 from .bits import score_bits as score_bits
 from .matched import Matching as Matching
 from .matched import matched_people as matched_people
-from .run import AttributeStudy as AttributeStudy
-from .run import ProxyStudy as ProxyStudy
+from .records import AttributeStudy as AttributeStudy
+from .records import ProxyStudy as ProxyStudy
 from .run import study_subject as study_subject
 from .usable import Justified as Justified
 from .usable import UsableBits as UsableBits

@@ -146,44 +146,52 @@ class _Cut:
     def __init__(self, scores: npt.NDArray[np.floating], n_groups: int, rng: np.random.Generator):
         n = len(scores)
         self.n_groups = n_groups
-        self.first = np.zeros(n, dtype=bool)
-        self.first[rng.permutation(n)[: n // 2]] = True
+        first = np.zeros(n, dtype=bool)
+        first[rng.permutation(n)[: n // 2]] = True
         bins = int(np.clip((n // 2) // (PEOPLE_PER_CELL * max(1, n_groups - 1)), 2, BINS))
-        self.bins = np.stack([_binned(scores, half, bins) for half in (self.first, ~self.first)])
+        self.halves = [
+            (np.flatnonzero(fit), np.flatnonzero(~fit), _binned(scores, fit, bins))
+            for fit in (first, ~first)
+            if fit.any() and not fit.all()
+        ]
 
     def log_ratios(self, codes: Integers) -> Floats:
         """One for each person, in the half that the table was not made of."""
         found = np.zeros(len(codes))
-        for fit, bins in zip((self.first, ~self.first), self.bins, strict=True):
-            test = ~fit
-            if not fit.any() or not test.any():
-                continue
-            table = self._table(codes, bins, fit)
-            base = np.bincount(codes[test], minlength=self.n_groups) / test.sum()
-            prior = (np.bincount(codes[fit], minlength=self.n_groups) + 0.5) / (fit.sum() + 0.5 * self.n_groups)
-            mixed = (1 - MIXED) * table[bins[test], codes[test]] + MIXED * prior[codes[test]]
-            found[test] = np.log2(mixed) - np.log2(base[codes[test]])
+        for fit, test, bins in self.halves:
+            ratios, _ = self._ratios(codes, fit, test, bins)
+            found[test] = ratios[bins[test], codes[test]]
+        return found
+
+    def total(self, codes: Integers) -> float:
+        """The sum of the log-ratios, from the counts of the cells: what a shuffle needs."""
+        found = 0.0
+        for fit, test, bins in self.halves:
+            ratios, counts = self._ratios(codes, fit, test, bins)
+            found += float((ratios * counts).sum())
         return found
 
     def guesses(self, codes: Integers) -> tuple[float, float]:
-        """How often the likeliest group is right: by the base rate, and by the bin of the score."""
-        before = after = 0
-        for fit, bins in zip((self.first, ~self.first), self.bins, strict=True):
-            test = ~fit
-            if not fit.any() or not test.any():
-                continue
-            usual = np.argmax(np.bincount(codes[fit], minlength=self.n_groups))
-            before += int((codes[test] == usual).sum())
-            table = self._table(codes, bins, fit)
-            after += int((codes[test] == np.argmax(table, axis=1)[bins[test]]).sum())
-        n = max(1, len(codes))
-        return before / n, max(before, after) / n
+        """How often the likeliest group is right: by the base rate, and by the bin of the score in the other half."""
+        after = 0
+        for fit, test, bins in self.halves:
+            table, counts = self._counts(codes, fit, bins), self._counts(codes, test, bins)
+            after += int(counts[np.arange(len(table)), np.argmax(table, axis=1)].sum())
+        before = int(np.bincount(codes).max())
+        return before / len(codes), max(before, after) / len(codes)
 
-    def _table(self, codes: Integers, bins: Integers, fit: npt.NDArray[np.bool_]) -> Floats:
+    def _ratios(self, codes: Integers, fit: Integers, test: Integers, bins: Integers) -> tuple[Floats, Integers]:
+        """For each bin and group the log2-ratio of the guess to the base rate of those tested, and their count."""
+        learned, counts = self._counts(codes, fit, bins), self._counts(codes, test, bins)
+        table = (learned + 0.5) / (learned.sum(axis=1, keepdims=True) + 0.5 * self.n_groups)
+        prior = (learned.sum(axis=0) + 0.5) / (len(fit) + 0.5 * self.n_groups)
+        base = np.maximum(counts.sum(axis=0), 1) / len(test)  # a group that nobody is tested of is never looked up
+        return np.log2((1 - MIXED) * table + MIXED * prior) - np.log2(base), counts
+
+    def _counts(self, codes: Integers, rows: Integers, bins: Integers) -> Integers:
         size = int(bins.max()) + 1
-        counts = np.bincount(bins[fit] * self.n_groups + codes[fit], minlength=size * self.n_groups)
-        smoothed = counts.reshape(size, self.n_groups) + 0.5
-        return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+        cells = bins[rows] * self.n_groups + codes[rows]
+        return np.bincount(cells, minlength=size * self.n_groups).reshape(size, self.n_groups)
 
 
 def _binned(scores: npt.NDArray[np.floating], fit: npt.NDArray[np.bool_], bins: int) -> Integers:
@@ -215,7 +223,7 @@ def _summed(
     for rows, cut, own in links:
         ratios[rows] += cut.log_ratios(own)
     shuffles = [
-        sum(float(cut.log_ratios(rng.permutation(own)).sum()) / n for _, cut, own in links)
+        sum(cut.total(rng.permutation(own)) / n for _, cut, own in links)
         for _ in range(int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES)))
     ]
     base = np.bincount(joint) / n

@@ -1,21 +1,36 @@
-"""Over time: indirect bits and group rates per period."""
+"""Over time: bits, flips, group rates and indirect bits per period."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.measure import Decided, Estimate, Grouping, GroupTable, documents_of, group_table, wilson
+from fairbits.measure import (
+    Decided,
+    Estimate,
+    Grouping,
+    GroupTable,
+    documents_of,
+    evaluator_of,
+    group_table,
+    grouping_of,
+    measure_table,
+    wilson,
+)
 from fairbits.proxies.bits import ScoreBits, score_bits
+from fairbits.subject import Subject
 
 #: Periods that a table can be told apart by, at most.
 MAX_PERIODS = 200
 #: People in a period, at least, for bits to be said.
 MIN_PEOPLE = 200
+#: Twins scored over all periods, at most; of more people in a period some are drawn.
+MAX_TWIN_SCORES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,37 +43,63 @@ class PeriodBits:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One period: its people, the share decided favourably, bits and group rates."""
+    """One period.
+
+    Parameters
+    ----------
+    period
+        What it is called.
+    people
+        How many rows it has.
+    selection_rate
+        The share decided favourably; None where there are no decisions.
+    q_inf_mean, q_inf_max
+        Bits that the model uses directly (QID): their mean and the largest; 0 for a model that takes no protected
+        attribute, None where the model is not at hand.
+    flip_rate
+        The share of people whose decision flips among their twins; None where nobody decides.
+    bits
+        What the score tells about each protected attribute.
+    groups
+        Group figures by attribute.
+    """
 
     period: str
     people: int
     selection_rate: Estimate | None
+    q_inf_mean: Estimate | None
+    q_inf_max: float | None
+    flip_rate: Estimate | None
     bits: tuple[PeriodBits, ...]
     groups: tuple[GroupTable, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
-        rate = self.selection_rate
-        return {
-            "period": self.period,
-            "people": self.people,
-            "selection_rate": None if rate is None else rate.value,
-            "selection_rate_low": None if rate is None else rate.low,
-            "selection_rate_high": None if rate is None else rate.high,
-            "bits": [
-                {"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits
-            ],
-            "groups": documents_of(self.groups),
-        }
+        """As JSON; rates carry their intervals under ``_low`` and ``_high``.
+
+        Returns
+        -------
+        dict
+            One of ``periods`` in proxies.json.
+        """
+        found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
+        for name in ("selection_rate", "q_inf_mean", "flip_rate"):
+            one: Estimate | None = getattr(self, name)
+            found[name] = None if one is None else one.value
+            found[f"{name}_low"] = None if one is None else one.low
+            found[f"{name}_high"] = None if one is None else one.high
+        bits = [{"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits]
+        return {**found, "bits": bits, "groups": documents_of(self.groups)}
 
 
 def periods_of(
-    over: Grouping, groupings: Sequence[Grouping], decided: Decided, rng: np.random.Generator
+    subject: Subject, over: Grouping, groupings: Sequence[Grouping], decided: Decided, rng: np.random.Generator
 ) -> tuple[Period, ...]:
     """Every period by itself, in order.
 
     Parameters
     ----------
+    subject
+        The model and its table; its twins are scored where it takes a protected attribute.
     over
         Who belongs to which period.
     groupings
@@ -83,6 +124,7 @@ def periods_of(
             f"{over.name!r} has {len(over.labels):,} different values, more than {MAX_PERIODS} periods; use a coarser "
             f"column, such as a month."
         )
+    probabilities = not subject.schema.regression
     found = []
     for code, label in enumerate(over.labels):
         rows = np.flatnonzero(over.codes == code)
@@ -96,8 +138,87 @@ def periods_of(
             own = one.take(rows)
             enough = own.known.sum() >= MIN_PEOPLE and (own.counts > 0).sum() > 1
             bits.append(PeriodBits(one.name, score_bits(own, scores, rng) if enough else None))
-            fits = bool((scores >= 0).all() and (scores <= 1).all())
-            tables.append(group_table(own, rng, scores=scores, selected=selected, labels=labels, probabilities=fits))
+            tables.append(
+                group_table(own, rng, scores=scores, selected=selected, labels=labels, probabilities=probabilities)
+            )
         rate = None if selected is None else wilson(int(selected.sum()), len(rows))
-        found.append(Period(label, len(rows), rate, tuple(bits), tuple(tables)))
+        direct = _direct(subject, rows, MAX_TWIN_SCORES // len(over.labels), rng)
+        found.append(Period(label, len(rows), rate, *direct, tuple(bits), tuple(tables)))
     return tuple(found)
+
+
+def _direct(
+    subject: Subject, rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator
+) -> tuple[Estimate | None, float | None, Estimate | None]:
+    """Mean and largest bits of a period's people, and the share whose decision flips."""
+    if subject.scores_only:
+        return None, None, None
+    if not subject.schema.protected:
+        none = Estimate(0.0, 0.0, 0.0)
+        return none, 0.0, None if subject.schema.regression else none
+    evaluator = evaluator_of(subject)
+    most = max(MIN_PEOPLE, most // evaluator.m)
+    chosen = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+    measured = measure_table(evaluator, subject.table.rows(chosen), rng)
+    return measured.q_inf_mean, float(measured.evaluation.q_inf.max()), measured.flip_rate
+
+
+def period_grouping(subject: Subject, by: str) -> Grouping:
+    """The periods of a table's rows, in order: an attribute, or any other column of the file it was read from.
+
+    Parameters
+    ----------
+    subject
+        Whose table.
+    by
+        The column.
+
+    Returns
+    -------
+    Grouping
+        Rows without a value are in no period.
+
+    Raises
+    ------
+    OptionError
+        Where there is no such column.
+    """
+    schema, table = subject.schema, subject.table
+    if by in schema.names:
+        return _every_value(by, table.codes[:, schema.column(by)], schema[by].read)
+    watched = [one.name for one in schema.observed]
+    if by in watched and table.observed is not None:
+        return grouping_of(schema.observed[watched.index(by)], table.observed[:, watched.index(by)])
+    texts = _column_of_file(subject, by)
+    known = np.array([text is not None for text in texts])
+    present, own = np.unique(np.array([text for text in texts if text is not None]), return_inverse=True)
+    codes = np.full(len(texts), -1, dtype=np.int64)
+    codes[known] = own
+    return Grouping(by, tuple(str(one) for one in present), codes)
+
+
+def _every_value(name: str, codes: npt.NDArray[np.float64], read: Callable[[float], str]) -> Grouping:
+    present, own = np.unique(codes, return_inverse=True)
+    return Grouping(name, tuple(read(code) for code in present), own.astype(np.int64))
+
+
+def _column_of_file(subject: Subject, by: str) -> list[str | None]:
+    """A column that the schema does not know, from the file."""
+    from fairbits.domain import plain, read_arrow, text_of
+    from fairbits.errors import choose_from
+    from fairbits.subject import read_document
+
+    table = subject.table
+    if table.file is None:
+        raise OptionError(
+            f"--by names {by!r}, which is no attribute of the subject; {choose_from(by, subject.schema.names)}"
+        )
+    stated = read_document(subject.source) if subject.source and subject.source.endswith(".toml") else {}
+    delimiter = str(stated.get("table", {}).get("delimiter", ","))
+    data = read_arrow(table.file, delimiter=delimiter)
+    if by not in data.column_names:
+        raise OptionError(f"--by names {by!r}, which is not in the table; {choose_from(by, data.column_names)}")
+    values = plain(data[by]).to_pylist()
+    if table.numbers is not None:
+        values = [values[number - 1] for number in table.numbers]
+    return [None if value is None else text_of(value) for value in values]

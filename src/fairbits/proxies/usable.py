@@ -18,20 +18,22 @@ what looks like news may be a part of J that nobody has learned yet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from fairbits.measure import Grouping
+from fairbits.proxies.learners import Waves, boosted
 
-#: People that learn and are guessed, and people that a forest is grown from, at most; more are drawn from.
-MAX_PEOPLE, MAX_FOREST = 40_000, 10_000
+#: People that learn and are guessed, at most; more are drawn from.
+MAX_PEOPLE = 40_000
 #: Fewer people than this, and boosted observers say nothing worth printing.
 MIN_PEOPLE = 200
 #: Neighbours in order of Ŝ among whom residuals change hands.
 NEIGHBOURS = 50
+#: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
+STAND_INS = 8
 #: Gains are cut at so many bits: one person cannot carry the figure.
 CLIP = 6.0
 #: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
@@ -54,7 +56,7 @@ class UsableBits:
     estimate
         The gain of the observer with the score over the one without, whatever its sign.
     low
-        One-sided lower end of the estimate.
+        One-sided lower end of the estimate less the placebo; 0 where nothing is claimed.
     placebo, placebo_high
         What a better summary of the justified attributes alone could add, and the one-sided upper end of it.
     explained
@@ -81,7 +83,7 @@ class Justified:
 
     Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` the estimates of
     E[S|J] that both observers get,
-    ``weaker`` those from half as many people, ``stand_in`` the score of the placebo.
+    ``weaker`` those from half as many people, ``stand_ins`` scores of the placebo.
     """
 
     rows: npt.NDArray[np.int64]
@@ -90,7 +92,7 @@ class Justified:
     scores: Floats
     summaries: Floats
     weaker: Floats
-    stand_in: Floats
+    stand_ins: Floats
     fold: npt.NDArray[np.int64]
     explained: float
     learnable: float
@@ -117,29 +119,36 @@ def justified_of(
     Justified
         About 40,000 people at most.
     """
+    from threadpoolctl import threadpool_limits
+
     rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
     features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
     fold = np.zeros(n, dtype=np.int64)
     fold[rng.permutation(n)[: n // 2]] = 1
     summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
-    dense = _dense(features, categorical)
-    with _one_thread():
-        for half in (0, 1):
-            fit = np.flatnonzero(fold != half)
-            here = np.asarray(fold == half)
-            seed = int(rng.integers(2**31))
-            for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
-                found[here, 0] = _boosted_mean(features, categorical, wanted, people, here, seed=seed)
-                grown = _some(people, MAX_FOREST * len(people) // len(fit), rng)
-                found[here, 1] = _forest_mean(dense, wanted, grown, here, seed=seed)
-    best = summaries.mean(axis=1)
-    error, before = (float(((wanted - one.mean(axis=1)) ** 2).mean()) for one in (summaries, weaker))
+    waves = Waves.of(features, categorical, rng)
+    finished = True
+    for half in (0, 1):
+        fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
+        for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
+            # Two with other people held out: where one stopped too early by chance, the other seldom does.
+            learned = [boosted(features[people], categorical, wanted[people], rng) for _ in range(2)]
+            finished &= all(one.finished for one in learned)
+            found[here, 0] = np.mean([one.sums(features[here])[0] for one in learned], axis=0)
+            with threadpool_limits(limits=1):  # quick alone; threads would only wait for each other
+                found[here, 1] = waves.mean(wanted, people, here)
+    best = _mixed(summaries, wanted)
+    left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
+    error, fall = float(left.mean()), before - left
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
-    learnable = float(np.clip(STEPS * (before - error) / error, 0.0, 1.0)) if error > 0 else 1.0
-    stand_in = best + _swapped(best, wanted - best, rng)
-    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_in, fold, explained, learnable)
+    # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
+    known = finished and error > 0
+    steepest = float(fall.mean() + special.ndtri(LEVEL) * fall.std() / np.sqrt(n))
+    learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
+    stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
+    return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
 
 
 def usable_bits(
@@ -179,8 +188,10 @@ def usable_bits(
         "without": (known, kinds),
         "with": (np.column_stack([known, justified.scores]), (*kinds, False)),
         "weak": (weak, kinds),
-        "better": (np.column_stack([weak, justified.stand_in]), (*kinds, False)),
+        "better": (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
     }
+    for i, one in enumerate(justified.stand_ins):
+        sets[f"stand-in {i}"] = (np.column_stack([known, one]), (*kinds, False))
     losses: dict[str, list[Floats]] = {name: [] for name in sets}
     of_row = np.full(len(groups), -1, dtype=np.int64)
     of_row[rows] = codes
@@ -188,78 +199,52 @@ def usable_bits(
         fit, test = rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]
         if len(fit) < 20 or len(test) < 20:
             return None
+        # The same people stop both observers of a comparison, so that chance does not tell them apart.
         seed = int(rng.integers(2**31))
-        with _one_thread():
-            for name, (columns, categorical) in sets.items():
-                losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=seed))
-    none, own, weaker, better = (np.concatenate(losses[name]) for name in sets)
+        for i, (name, (columns, categorical)) in enumerate(sets.items()):
+            own_seed = seed + max(0, i - 3)
+            losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=own_seed))
+    none, own, weaker, better, *stand_ins = (np.concatenate(losses[name]) for name in sets)
+    return _claimed(justified, none, own, weaker, better, np.stack(stand_ins), level=level)
+
+
+def _claimed(
+    justified: Justified, none: Floats, own: Floats, weaker: Floats, better: Floats, stand_ins: Floats, *, level: float
+) -> UsableBits:
+    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners."""
     z, root = float(special.ndtri(level)), np.sqrt(len(none))
-    gain, step = np.clip(none - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
+    chance = stand_ins.mean(axis=1)
+    fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
+    reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
+    gain, step = np.clip(reference - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
     estimate = float(gain.mean())
-    low = estimate - z * float(gain.std(ddof=1)) / root
+    low = estimate - float(np.hypot(z * gain.std(ddof=1) / root, fits))
     placebo = STEPS * max(0.0, float(step.mean()))
     high = placebo + STEPS * z * float(step.std(ddof=1)) / root
     excess = gain - STEPS * step if placebo > 0 else gain
-    beyond = float(excess.mean()) - z * float(excess.std(ddof=1)) / root
-    sure = min(low, beyond) > 0 and estimate > placebo and justified.learnable < MAX_LEARNABLE
+    beyond = float(excess.mean()) - float(np.hypot(z * excess.std(ddof=1) / root, fits))
+    sure = min(low, beyond) > 0 and justified.learnable < MAX_LEARNABLE
     return UsableBits(
         bits=estimate if sure else 0.0,
         estimate=estimate,
-        low=max(0.0, low) if sure else 0.0,
+        low=min(low, beyond) if sure else 0.0,
         placebo=placebo,
-        placebo_high=high,
+        placebo_high=float(high),
         explained=justified.explained,
         learnable=justified.learnable,
         people=len(gain),
     )
 
 
-def _one_thread() -> Any:
-    """Learners of this size are quick alone; on a busy machine their threads would only wait for each other."""
-    import sklearn.ensemble  # noqa: F401 - its threads must be there before they can be limited
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1)
-
-
 def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
-def _boosted_mean(
-    features: Floats,
-    categorical: tuple[bool, ...],
-    wanted: Floats,
-    fit: npt.NDArray[np.int64],
-    here: npt.NDArray[np.bool_],
-    *,
-    seed: int,
-) -> Floats:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    learner = HistGradientBoostingRegressor(
-        max_iter=200,
-        learning_rate=0.1,
-        min_samples_leaf=_leaf(len(fit)),
-        categorical_features=_categories(features, categorical),
-        early_stopping=True,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        random_state=seed,
-    )
-    learner.fit(features[fit], wanted[fit])
-    return np.asarray(learner.predict(features[here]), dtype=np.float64)
-
-
-def _forest_mean(
-    dense: Floats, wanted: Floats, fit: npt.NDArray[np.int64], here: npt.NDArray[np.bool_], *, seed: int
-) -> Floats:
-    """E[S|J] by extremely randomised trees (Geurts et al. 2006), which err in other places than boosted ones."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    forest = ExtraTreesRegressor(n_estimators=12, min_samples_leaf=3, max_features=None, n_jobs=1, random_state=seed)
-    forest.fit(dense[fit], wanted[fit])
-    return np.asarray(forest.predict(dense[here]), dtype=np.float64)
+def _mixed(summaries: Floats, wanted: Floats) -> Floats:
+    """The learners' estimates weighted by how near each is."""
+    errors = np.maximum(((summaries - wanted[:, None]) ** 2).mean(axis=0), 1e-300)
+    weights = (errors.min() / errors) ** 2
+    return np.asarray(summaries @ (weights / weights.sum()))
 
 
 def _log2_loss(
@@ -273,53 +258,14 @@ def _log2_loss(
     seed: int,
 ) -> Floats:
     """The held-out loss of one observer, in bits per person."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     present, wanted = np.unique(codes[fit], return_inverse=True)
     base = (np.bincount(codes[fit], minlength=n_groups) + 0.5) / (len(fit) + 0.5 * n_groups)
     guess = np.tile(base, (len(test), 1))
     if len(present) > 1:
-        learner = HistGradientBoostingClassifier(
-            max_iter=60,
-            learning_rate=0.1,
-            max_leaf_nodes=15,
-            min_samples_leaf=_leaf(len(fit)),
-            l2_regularization=1.0,
-            categorical_features=_categories(columns, categorical),
-            early_stopping=True,
-            validation_fraction=0.15,
-            n_iter_no_change=5,
-            random_state=seed,
-        )
-        learner.fit(columns[fit], wanted)
-        guess[:, present] = 0.99 * learner.predict_proba(columns[test]) + 0.01 * guess[:, present]
+        learned = boosted(columns[fit], categorical, wanted, np.random.default_rng(seed), n_groups=len(present))
+        guess[:, present] = 0.99 * learned.probabilities(columns[test]) + 0.01 * guess[:, present]
         guess /= guess.sum(axis=1, keepdims=True)
     return np.asarray(-np.log2(guess[np.arange(len(test)), codes[test]]))
-
-
-def _leaf(people: int) -> int:
-    """People in a leaf, at least: few where there are few."""
-    return int(np.clip(people // 50, 5, 20))
-
-
-def _categories(columns: Floats, categorical: tuple[bool, ...]) -> Any:
-    """Which columns a boosted learner takes as categories: those with few enough labels."""
-    mask = [
-        is_one and len(np.unique(columns[:, i])) <= 250 and columns[:, i].max() < 255
-        for i, is_one in enumerate(categorical)
-    ]
-    return np.array(mask) if any(mask) else None
-
-
-def _dense(features: Floats, categorical: tuple[bool, ...]) -> Floats:
-    """Numbers as they are, categories of few labels spread over columns."""
-    parts = []
-    for column, is_one in zip(features.T, categorical, strict=True):
-        labels = np.unique(column)
-        parts.append(
-            (column[:, None] == labels[None]).astype(np.float64) if is_one and len(labels) <= 20 else column[:, None]
-        )
-    return np.concatenate(parts, axis=1)
 
 
 def _swapped(order: Floats, residuals: Floats, rng: np.random.Generator) -> Floats:

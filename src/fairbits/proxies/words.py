@@ -48,7 +48,17 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{before:.1%} of the time without the score, and {after:.1%} with it"
+        f"{before:.1%} of the time without the score, and {after:.1%} with it{_told_apart(entry.get('guess_pair'))}"
+    )
+
+
+def _told_apart(pair: Mapping[str, Any] | None) -> str:
+    """Where one group is much larger, its name is always the best guess; pairs of people still show the odds."""
+    if pair is None:
+        return ""
+    return (
+        f"; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
+        f"{pair['right']:.1%} of cases (a coin: 50 %)"
     )
 
 
@@ -97,6 +107,11 @@ def _usable(entry: Mapping[str, Any]) -> str:
         return (
             f"to somebody who knows the justified attributes it still tells {entry['usable_bits']:.3f} bits (at least "
             f"{entry['usable_low']:.3f}; placebo {placebo:.3f})"
+            + (
+                "; that is more than by itself, because what the justified attributes explain can be taken off"
+                if entry["usable_low"] > entry["bits"]
+                else ""
+            )
         )
     return f"beyond the justified attributes nothing can be claimed: 0 usable bits (placebo {placebo:.3f})"
 
@@ -106,5 +121,9 @@ def _matched(name: str, matched: Mapping[str, Any]) -> str:
     return (
         f"{matched['people']:,} people have somebody alike on the justified attributes in every group of {name}: their "
         f"scores span {matched['span']:.3f} on average, {matched['placebo_span']:.3f} within the own group "
-        f"(difference {excess['value']:+.3f}, {excess['low']:+.3f} to {excess['high']:+.3f})"
+        f"(difference {_signed(excess['value'])}, {_signed(excess['low'])} to {_signed(excess['high'])})"
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")

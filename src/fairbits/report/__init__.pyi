@@ -14,6 +14,7 @@ from .html import render_html as render_html
 from .markdown import render_markdown as render_markdown
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
+from .scores_only import write_scores_report as write_scores_report
 from .sections.measure import keep_measurement as keep_measurement
 from .sections.measure import kept_measurement as kept_measurement
 from .sections.measure import measure_rows as measure_rows

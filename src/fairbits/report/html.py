@@ -10,7 +10,8 @@ from fairbits.report import words
 from fairbits.report.figures.catalogue import pictures_of
 from fairbits.report.page import rendered
 from fairbits.report.record import Portrait, ReportData
-from fairbits.report.sections.proxies import WHAT_A_BIT_IS, sentences
+from fairbits.report.sections.proxies import WHAT_A_BIT_IS, carriers, matches, sentences
+from fairbits.report.sections.proxies import pictures as period_pictures
 
 _TITLES = {
     "headline": "Headline figures",
@@ -68,7 +69,10 @@ def render_html(data: ReportData) -> str:
         search_facts=words.search_facts(about, data.searched),
         people_real=real,
         people_found=found,
-        pictures={name: Markup(svg) for name, svg in pictures_of(data).items()},  # noqa: S704 - made by us
+        pictures={
+            name: Markup(svg)  # noqa: S704 - made by us
+            for name, svg in (pictures_of(data) | period_pictures(data.proxies)).items()
+        },
         contents=[(name, _TITLES[name]) for name in sections(data)],
         sentence=_sentence(data),
         verdict=_VERDICTS.get(data.debugged.verdict, data.debugged.verdict) if data.debugged else "",
@@ -77,6 +81,8 @@ def render_html(data: ReportData) -> str:
         threshold_caption="" if data.axes.threshold is None else " Dashed: the decision threshold.",
         limits=words.limits(about),
         indirect=[] if data.proxies is None else list(sentences(data.proxies)),
+        carriers=[] if data.proxies is None else carriers(data.proxies),
+        matches=[] if data.proxies is None else matches(data.proxies),
         what_a_bit_is=WHAT_A_BIT_IS,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from fairbits.domain import NUMBER, joined, shortened
 from fairbits.report import words
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
-from fairbits.report.sections.proxies import MAX_GROUPS, WHAT_A_BIT_IS, sentences
+from fairbits.report.sections.proxies import MAX_GROUPS, WHAT_A_BIT_IS, matches, sentences
 from fairbits.report.words import by_kind, number, percent, signed
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
@@ -33,7 +33,7 @@ def render_markdown(data: ReportData) -> str:
     """
     parts = [_head(data), _headline(data), _severity(data), _people(data)]
     if data.proxies is not None:
-        parts.insert(1 if data.about.blind else len(parts), _indirect(data.proxies))
+        parts.insert(1 if data.about.blind else len(parts), indirect_text(data.proxies))
     if data.debugged is not None and data.debugged.shares:
         parts.append(_drivers(data.debugged))
     parts.append(_harmed(data))
@@ -119,7 +119,19 @@ def _head(data: ReportData) -> Iterator[str]:
         yield text(line, 1000)
 
 
-def _indirect(document: Mapping[str, Any]) -> Iterator[str]:
+def indirect_text(document: Mapping[str, Any]) -> Iterator[str]:
+    """The section on indirect bits and groups, a line at a time.
+
+    Parameters
+    ----------
+    document
+        The content of proxies.json.
+
+    Yields
+    ------
+    str
+        A line of Markdown.
+    """
     yield "## Without the columns: indirect bits and groups"
     yield ""
     yield text(WHAT_A_BIT_IS, 400)
@@ -133,8 +145,48 @@ def _indirect(document: Mapping[str, Any]) -> Iterator[str]:
         heads = ["group", "people", "base rate", "selected", "impact ratio", "above median", "TPR", "FPR", "precision"]
         rows = (_group(one) for one in table["groups"][:MAX_GROUPS])
         yield from _table([*heads, "calibration"], rows, right=1)
+    yield from _pairs_text(document)
+    yield from _periods_text(document)
     yield ""
     yield "Groups of fewer than 30 people get no ratio. Four fifths is a rule of thumb, not a verdict."
+
+
+def _pairs_text(document: Mapping[str, Any]) -> Iterator[str]:
+    for entry in matches(document):
+        yield ""
+        yield f"Alike on the justified attributes, not in {text(entry['attribute'])}:"
+        for rank, pair in enumerate(entry["pairs"], 1):
+            yield ""
+            yield f"{rank}. " + " and ".join(
+                f"{side['score']:.3f} {text(side['group'])} ({text(side['place'])})"
+                for side in (pair["lower"], pair["higher"])
+            )
+            yield ""
+            rows = ([text(name), value_text(low), value_text(high)] for name, low, high, _ in pair["facts"])
+            yield from _table(["attribute", text(pair["lower"]["group"]), text(pair["higher"]["group"])], rows)
+
+
+def _periods_text(document: Mapping[str, Any]) -> Iterator[str]:
+    periods = document["periods"]
+    if not periods:
+        return
+    yield ""
+    yield f"Over {text(document['by'])}:"
+    yield ""
+    names = [f"bits about {text(one['attribute'])}" for one in periods[0]["bits"]]
+    heads = [text(document["by"]), "people", "selected", "bits used directly, mean", "decisions that flip", *names]
+    rows = (
+        [
+            text(one["period"]),
+            f"{one['people']:,}",
+            _between(one, "selection_rate"),
+            "–" if one["q_inf_mean"] is None else f"{one['q_inf_mean']:.2f}",
+            _between(one, "flip_rate"),
+            *(f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "–" for b in one["bits"]),
+        ]
+        for one in periods
+    )
+    yield from _table(heads, rows, right=1)
 
 
 def _group(one: Mapping[str, Any]) -> list[str]:

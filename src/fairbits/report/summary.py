@@ -8,12 +8,13 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.report.record import Portrait, ReportData
+from fairbits.report.sections.proxies import summary as proxies_summary
 from fairbits.store import plain
 
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
 SCHEMA = "summary.schema.json"
-SECTIONS = ("format", "report", "measure", "debug", "repair", "certify")
+SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxies")
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
@@ -66,6 +67,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "debug": None if data.debugged is None else dict(data.debugged.document),
         "repair": None if data.repaired is None else _repair(data),
         "certify": [one.document() for one in data.certified] or None,
+        "proxies": proxies_summary(data.proxies),
     }
     return dict(plain(document))
 

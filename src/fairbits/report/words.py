@@ -72,7 +72,7 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     """
     names = joined([shortened(name, 60) for name in about.protected])
     if not about.protected:
-        return "The model takes no protected attribute: direct bits are exactly 0 of 0, and nobody has a twin."
+        return "The model takes no protected attribute: direct bits are exactly 0, and nobody has a twin."
     if about.blind:
         return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
     if bits == 0:

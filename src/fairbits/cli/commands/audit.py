@@ -59,6 +59,7 @@ def audit(
     workers: Workers = None,
     ray: Ray = None,
     repeats: RepeatsOrRun = None,
+    by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
     as_is: AsIs = False,
     as_json: Json = False,
     *,
@@ -74,6 +75,8 @@ def audit(
     }
     chosen = _Chosen(subject, resume, given, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
+    if loaded.scores_only:
+        return _scores(loaded, out, by, seed or 0, as_json)
     from fairbits.audit import AuditOptions, audit_subject
     from fairbits.cli.render.audit import show, stages
     from fairbits.report import summary_of
@@ -81,7 +84,7 @@ def audit(
 
     seconds = None if budget is None else seconds_of(budget)
     options = AuditOptions(
-        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, **chosen.settings()
+        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, by=by, **chosen.settings()
     )
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
         found = audit_subject(loaded, options, resume or out, resume=resume is not None, tell=tell, stop=stop)
@@ -92,6 +95,24 @@ def audit(
         show(found)
     if found.stopped:
         raise typer.Exit(130)
+    return None
+
+
+def _scores(subject: Subject, out: Path | None, by: str | None, seed: int, as_json: bool) -> None:
+    """A table of scores: groups and indirect bits only."""
+    from fairbits.audit import audit_scores
+    from fairbits.cli.render.measure import show_without_twins
+    from fairbits.cli.render.progress import working
+    from fairbits.store import read_json
+
+    with working(shown=not as_json) as progress:
+        found = audit_scores(subject, out, by=by, seed=seed, progress=progress)
+    if as_json:
+        summary = read_json(found.folder / "summary.json")
+        seconds = {"proxies": found.seconds}
+        print_json({"run": str(found.folder), "report": str(found.page), "seconds": seconds, "summary": summary})
+        return
+    show_without_twins(subject, found.study, page=found.page)
 
 
 class _Chosen:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.live import Live
@@ -128,6 +128,10 @@ def _lines(found: AuditResult) -> Iterator[Text]:
     yield Text(harmless(data.sentence), style="bold")
     yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
     yield Text("")
+    if not data.about.protected and data.proxies is not None:
+        yield from _indirect(data.proxies)
+        yield from _ending(found)
+        return
     yield Text("largest k").append(
         "  " + " · ".join(f"{one.people} {one.k}{'' if one.exact else '+'}" for one in data.near), style="bold"
     )
@@ -142,11 +146,36 @@ def _lines(found: AuditResult) -> Iterator[Text]:
     if noise is not None:
         yield from (Text(note, style="yellow") for note in noise.notes(data.about.epsilon))
     yield from _explained(found)
+    yield from _ending(found)
+
+
+def _indirect(document: Mapping[str, Any]) -> Iterator[Text]:
+    """Nobody has a twin: what the score tells, and the groups that fare worst."""
+    from fairbits.proxies import details, told
+
+    for entry in document["attributes"]:
+        if " × " in entry["attribute"]:
+            continue
+        yield Text(f"{told(entry)[:1].upper()}{harmless(told(entry))[1:]}")
+        yield from (Text(f"  {harmless(line)}", style="dim") for line in list(details(entry))[:2])
+    for table in document["groups"]:
+        ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
+        if " × " not in table["attribute"] and len(ratios) > 1:
+            least = min(ratios, key=lambda one: one["impact_ratio"])
+            yield Text(
+                f"lowest impact ratio by {harmless(table['attribute'])}  {harmless(least['group'])[:40]} "
+                f"{least['impact_ratio']:.2f} (selected {least['selection_rate']:.1%})"
+            )
+
+
+def _ending(found: AuditResult) -> Iterator[Text]:
+    """What was not possible, and how long everything took."""
     for stage, fault in found.faults.items():
         yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")
     yield Text("")
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
-    yield Text(f"{times}   (+: a lower bound)", style="dim")
+    mark = "   (+: a lower bound)" if found.data.about.protected else ""
+    yield Text(f"{times}{mark}", style="dim")
     if found.stopped:
         yield Text(f"Ended early; go on with: fairbits audit --resume {found.run.folder}", style="yellow")
 

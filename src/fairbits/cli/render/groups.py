@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,46 +15,74 @@ from fairbits.cli.render.people import harmless
 if TYPE_CHECKING:
     from fairbits.measure import Estimate, GroupTable
 
+#: Of fairbits.measure, which brings the compiler along.
+MIN_PEOPLE = 30
 #: Rows of one table on a terminal; the rest is in --json and the report.
 MAX_ROWS = 12
 
 
-def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> Table:
-    """A table of group figures, single attributes first: people, selection rate, impact ratio, errors.
+def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> RenderableType:
+    """Single attributes: how many are selected, and how right that is; intersections are in --json and the report.
 
     Parameters
     ----------
     tables
         Group figures.
     max_rows
-        How many rows to show.
+        How many groups of one attribute to show.
 
     Returns
     -------
-    Table
-        The table.
+    RenderableType
+        Tables, and a line about groups that are too small.
     """
     single = [table for table in tables if " × " not in table.attribute] or list(tables)
-    decides = any(one.selection_rate is not None for table in single for one in table.groups)
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("group", max_width=26, overflow="ellipsis", no_wrap=True)
-    headings = ["people", "selected" if decides else "above median", "95 % interval", "ratio"]
-    errors = any(one.tpr is not None for table in single for one in table.groups)
-    for heading in headings + (["TPR", "FPR"] if errors else []):
-        shown.add_column(heading, justify="right")
-    for table in single:
-        for one in table.groups[:max_rows]:
+    blocks: list[RenderableType] = [_decided(single, max_rows)]
+    if any(one.base_rate is not None for table in single for one in table.groups):
+        blocks.append(_right(single, max_rows))
+    small = [f"{table.attribute} {name}" for table in tables for name in table.small]
+    if small:
+        shown = ", ".join(small[:6]) + (f" and {len(small) - 6} more" if len(small) > 6 else "")
+        blocks.append(Text(harmless(f"Fewer than {MIN_PEOPLE} people, so in no ratio: {shown}."), style="dim"))
+    return Group(*blocks)
+
+
+def _decided(tables: Sequence[GroupTable], most: int) -> Table:
+    """People, selection rate with its interval, impact ratio."""
+    decides = any(one.selection_rate is not None for table in tables for one in table.groups)
+    shown = _empty("people", "selected" if decides else "above median", "95 % interval", "impact ratio", "mean score")
+    for table in tables:
+        for one in table.groups[:most]:
             rate = one.selection_rate if decides else one.scoring_rate
             ratio = one.impact_ratio if decides else one.scoring_ratio
-            cells = [f"{one.people:,}", _rate(rate), _interval(rate)]
-            cells += ["under 30" if one.small else "–" if ratio is None else f"{ratio:.2f}"]
-            cells += [_rate(one.tpr), _rate(one.fpr)] if errors else []
-            shown.add_row(Text(harmless(f"{table.attribute} {one.group}")), *cells)
-        left = len(table.groups) - max_rows
+            words = "under 30" if one.small else "–" if ratio is None else f"{ratio:.2f}"
+            mean = "–" if one.mean_score is None else f"{one.mean_score.value:.3f}"
+            name = Text(harmless(f"{table.attribute} {one.group}"))
+            shown.add_row(name, f"{one.people:,}", _rate(rate), _interval(rate), words, mean)
+        left = len(table.groups) - most
         if left > 0:
             shown.add_row(Text(f"… {left} more", style="dim"))
         if table.unknown:
             shown.add_row(Text(harmless(f"{table.attribute} unknown"), style="dim"), f"{table.unknown:,}")
+    return shown
+
+
+def _right(tables: Sequence[GroupTable], most: int) -> Table:
+    """What the labels say: base rate, errors, and whether scores mean what they say."""
+    shown = _empty("base rate", "TPR", "FPR", "precision", "calibration")
+    for table in tables:
+        for one in table.groups[:most]:
+            gap = "–" if one.calibration is None else f"{one.calibration.value:+.3f}".replace("-", "−")
+            rates = (_rate(rate) for rate in (one.base_rate, one.tpr, one.fpr, one.precision))
+            shown.add_row(Text(harmless(f"{table.attribute} {one.group}")), *rates, gap)
+    return shown
+
+
+def _empty(*headings: str) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("group", max_width=26, overflow="ellipsis", no_wrap=True)
+    for heading in headings:
+        shown.add_column(heading, justify="right")
     return shown
 
 

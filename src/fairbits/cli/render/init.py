@@ -45,12 +45,11 @@ def show(drafted: Drafted, out: Path, rows: int) -> None:
     outputs = "" if subject is None else _outputs(subject)
     decided = f"one of {', '.join(schema.classes)}; the score is the probability of {schema.favourable}{outputs}"
     console.print(Text(harmless(f"{schema.target}: {decided if schema.classes else 'a number'}.")))
-    console.print(
-        Text(
-            f"{rows:,} people, {twins_of(list(schema.attributes)):,} twins each ({harmless(_sizes(schema))}).",
-            style="bold",
-        )
-    )
+    each = f"{twins_of(list(schema.attributes)):,} twins each ({harmless(_sizes(schema))})"
+    if schema.observed and not schema.protected:
+        unseen = harmless(", ".join(one.name for one in schema.observed))
+        each = f"no twins: the model does not take {unseen}; what its score tells about them is measured instead"
+    console.print(Text(f"{rows:,} people, {each}.", style="bold"))
     for line in () if subject is None or subject.quality is None else subject.quality.lines():
         console.print(Text(harmless(line)))
     for note in (*drafted.notes, *(() if subject is None else subject.notes)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -56,7 +57,7 @@ def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupT
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
-def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
+def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None = None) -> None:
     """Print groups and indirect bits of a model that takes no protected attribute, or is not at hand.
 
     Parameters
@@ -65,6 +66,8 @@ def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
         The model, its table and its schema.
     found
         The study of proxies.
+    page
+        Where the report lies, if there is one.
     """
     from fairbits.cli.render.proxies import show_bits
 
@@ -79,6 +82,8 @@ def show_without_twins(subject: Subject, found: ProxyStudy) -> None:
     console.print(groups_text(found.groups))
     for note in (*document["notes"], *subject.notes):
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
+    if page is not None:
+        console.print(Text("report  ").append(str(page), style="bold"), soft_wrap=True)
 
 
 def _headline(subject: Subject, found: Measurement) -> Text:

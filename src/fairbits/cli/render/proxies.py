@@ -41,7 +41,8 @@ def show(found: ProxyStudy) -> None:
     for entry in document["attributes"]:
         if entry["by_column"]:
             console.print(_columns(entry))
-        if entry["matched"] and entry["matched"]["pairs"]:
+        # Where people of one group are scored as far apart, a pair shows nothing about groups.
+        if entry["matched"] and entry["matched"]["pairs"] and entry["matched"]["excess"]["low"] > 0:
             console.print(_pairs(entry))
     if document["periods"]:
         console.print(_periods(document))
@@ -138,6 +139,9 @@ def _periods(document: dict[str, Any]) -> Table:
     shown.add_column(Text(harmless(document["by"])))
     shown.add_column("people", justify="right")
     shown.add_column("selected", justify="right")
+    direct = any(one["q_inf_mean"] for one in document["periods"])
+    for heading in ("bits used", "flips") if direct else ():
+        shown.add_column(heading, justify="right")
     names = [one["attribute"] for one in document["periods"][0]["bits"]]
     for name in names:
         shown.add_column(Text(harmless(f"bits {name}")), justify="right")
@@ -152,10 +156,16 @@ def _periods(document: dict[str, Any]) -> Table:
             Text(harmless(period["period"])),
             f"{period['people']:,}",
             "–" if rate is None else f"{rate:.1%}",
+            *((_between(period, "q_inf_mean", ".2f"), _between(period, "flip_rate", ".1%")) if direct else ()),
             *bits,
             bar,
         )
     return shown
+
+
+def _between(one: dict[str, Any], name: str, how: str) -> str:
+    value, low, high = (one[key] for key in (name, f"{name}_low", f"{name}_high"))
+    return "–" if value is None else f"{value:{how}} ({low:{how}}–{high:{how}})"
 
 
 def _indented(text: str) -> str:

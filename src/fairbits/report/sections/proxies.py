@@ -1,4 +1,4 @@
-"""The section on indirect bits: what proxies.json says, in sentences and tables."""
+"""The section on indirect bits: what proxies.json says, in sentences, tables, portraits and a picture over time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,30 @@ from fairbits.store import read_json
 from fairbits.subject import Subject
 
 NAME = "proxies.json"
-#: Groups of one table on the page; all are in proxies.json.
-MAX_GROUPS = 40
+#: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
+MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
+#: What summary.json takes over from an attribute of proxies.json.
+_FIGURES = (
+    "attribute",
+    "taken",
+    "people",
+    "unknown",
+    "bits",
+    "bits_low",
+    "bits_guaranteed",
+    "placebo",
+    "entropy",
+    "guess_before",
+    "guess_after",
+    "guess_pair",
+    "usable_bits",
+    "usable_low",
+    "usable_placebo",
+    "direct_bits",
+    "indirect_bits",
+    "copies",
+    "reason",
+)
 
 
 def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
@@ -58,9 +80,7 @@ def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
     if not known:
         return ""
-    most = max(known, key=lambda one: one["bits_low"])
-    sentence = told(most)
-    return f"{sentence[:1].upper()}{sentence[1:]}. "
+    return f"{_full(told(max(known, key=lambda one: one['bits_low'])))} "
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -77,12 +97,100 @@ def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...
         Main sentence and further sentences.
     """
     for entry in document["attributes"]:
-        sentence = told(entry).rstrip(".")
-        yield f"{sentence[:1].upper()}{sentence[1:]}.", tuple(_full(line) for line in details(entry))
+        yield _full(told(entry)), tuple(_full(line) for line in details(entry))
+
+
+def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
+    return [
+        {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
+        for one in document["attributes"]
+        if one["by_column"]
+    ]
+
+
+def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs alike on the justified attributes and most differently scored.
+
+    Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
+    """
+    found = []
+    for entry in document["attributes"]:
+        matched = entry["matched"]
+        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
+        if pairs:
+            found.append({"attribute": entry["attribute"], "pairs": [_pair(pair, document) for pair in pairs]})
+    return found
+
+
+def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Two people side by side: first what they share a reason in, then the rest; differences are marked."""
+    lower, higher = pair["lower"], pair["higher"]
+    names = sorted(lower["attributes"], key=lambda name: name not in document["justified"])
+    facts = [
+        (name, lower["attributes"][name], higher["attributes"].get(name, ""), name in document["justified"])
+        for name in names
+    ]
+    return {"lower": lower, "higher": higher, "gap": higher["score"] - lower["score"], "facts": facts}
+
+
+def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
+    """The picture over time as inline SVG, where there are periods."""
+    if document is None or len(document["periods"]) < 2:
+        return {}
+    from fairbits.report.figures.periods import over_time
+    from fairbits.report.figures.svg import inline_svg
+
+    known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
+    named = [table["attribute"] for table in document["groups"]]
+    about = max(known, key=lambda one: one["bits"])["attribute"] if known else named[0]
+    made = over_time(document["periods"], about)
+    if made is None:
+        return {}
+    parts = []
+    for period in document["periods"]:
+        told_bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
+        parts.append(f"{period['period']}: {', '.join(told_bits) or 'too few people'}")
+    return {"periods": inline_svg(made, "pic-periods", f"Over {document['by']}", "; ".join(parts))}
+
+
+def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json."""
+    if document is None:
+        return None
+    return {
+        "justified": list(document["justified"]),
+        "attributes": [{name: one.get(name) for name in _FIGURES} for one in document["attributes"]],
+        "groups": [
+            {
+                "attribute": table["attribute"],
+                "unknown": table["unknown"],
+                "small_groups": table["small_groups"],
+                "groups": [
+                    {name: one[name] for name in ("group", "people", "selection_rate", "impact_ratio", "scoring_ratio")}
+                    for one in table["groups"]
+                ],
+            }
+            for table in document["groups"]
+        ],
+        "by": document["by"],
+        "notes": list(document["notes"]),
+    }
 
 
 def _full(line: str) -> str:
-    return f"{line[:1].upper()}{line[1:]}."
+    return f"{line[:1].upper()}{line[1:].rstrip('.')}."
 
 
-__all__ = ["MAX_GROUPS", "NAME", "WHAT_A_BIT_IS", "lead", "proxies_of", "sentences"]
+__all__ = [
+    "MAX_GROUPS",
+    "NAME",
+    "WHAT_A_BIT_IS",
+    "carriers",
+    "lead",
+    "matches",
+    "pictures",
+    "proxies_of",
+    "sentences",
+    "summary",
+]

@@ -1,0 +1,153 @@
+"""What a study of indirect bits found, and how it reads in proxies.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairbits.measure import GroupTable, documents_of
+from fairbits.proxies.bits import ScoreBits
+from fairbits.proxies.columns import ColumnBits
+from fairbits.proxies.matched import Matching
+from fairbits.proxies.pairs import GuessPair
+from fairbits.proxies.periods import Period
+from fairbits.proxies.usable import UsableBits
+from fairbits.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeStudy:
+    """One protected attribute, or an intersection.
+
+    Parameters
+    ----------
+    attribute
+        Its name.
+    taken
+        Whether the model takes it.
+    unknown
+        People whose value is missing; they are left out.
+    score
+        What the score tells about it; None where it cannot be known, for the ``reason``.
+    usable
+        What it tells beyond the justified attributes; None where none were named.
+    direct_bits
+        Bits that the score uses directly: the mean QID over the twins of this attribute, exactly 0 for a model that
+        does not take it, None where the model is not at hand.
+    indirect
+        What the twin-averaged score tells: what is left without direct use.
+    columns
+        Through what.
+    matched
+        People alike on the justified attributes.
+    reason
+        Why something cannot be known.
+    pair
+        The two groups that the score tells apart best.
+    """
+
+    attribute: str
+    taken: bool
+    unknown: int
+    score: ScoreBits | None
+    usable: UsableBits | None = None
+    direct_bits: float | None = None
+    indirect: ScoreBits | None = None
+    columns: tuple[ColumnBits, ...] = ()
+    matched: Matching | None = None
+    reason: str | None = None
+    pair: GuessPair | None = None
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """Columns that are copies of the attribute."""
+        return tuple(one.column for one in self.columns if one.copy)
+
+    def document(self, people: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+        """Under the fixed names of proxies.json."""
+        score, usable = self.score, self.usable
+        return {
+            "attribute": self.attribute,
+            "taken": self.taken,
+            "people": None if score is None else score.people,
+            "unknown": self.unknown,
+            "bits": None if score is None else score.bits,
+            "bits_low": None if score is None else score.low,
+            "bits_guaranteed": None if score is None else score.guaranteed,
+            "placebo": None if score is None else score.placebo,
+            "placebo_high": None if score is None else score.placebo_high,
+            "entropy": None if score is None else score.entropy,
+            "guess_before": None if score is None else score.guess_before,
+            "guess_after": None if score is None else score.guess_after,
+            "guess_pair": None if self.pair is None else asdict(self.pair),
+            "usable_bits": None if usable is None else usable.bits,
+            "usable_low": None if usable is None else usable.low,
+            "usable_estimate": None if usable is None else usable.estimate,
+            "usable_placebo": None if usable is None else usable.placebo,
+            "usable_learnable": None if usable is None else usable.learnable,
+            "direct_bits": self.direct_bits,
+            "indirect_bits": None if self.indirect is None else self.indirect.bits,
+            "indirect_bits_low": None if self.indirect is None else self.indirect.low,
+            "by_column": [asdict(one) for one in self.columns],
+            "copies": list(self.copies),
+            "matched": None if self.matched is None else {**asdict(self.matched), "pairs": list(people)},
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProxyStudy:
+    """What was found; ``attributes`` hold single attributes first, then intersections."""
+
+    subject: Subject
+    attributes: tuple[AttributeStudy, ...]
+    groups: tuple[GroupTable, ...]
+    justified: tuple[str, ...]
+    by: str | None
+    periods: tuple[Period, ...]
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    def sees_none(self) -> bool:
+        """Whether the model takes no protected attribute at all."""
+        return not any(one.taken for one in self.attributes)
+
+    def document(self) -> dict[str, Any]:
+        """The content of proxies.json."""
+        return {
+            "subject": self.subject.name,
+            "rows": len(self.subject.table),
+            "scores_only": self.subject.scores_only,
+            "seed": self.seed,
+            "justified": list(self.justified),
+            "attributes": [one.document(self._portraits(one)) for one in self.attributes],
+            "groups": documents_of(self.groups),
+            "by": self.by,
+            "periods": [one.document() for one in self.periods],
+            "notes": list(self.notes),
+        }
+
+    def _portraits(self, study: AttributeStudy) -> list[dict[str, Any]]:
+        """Matched pairs as people: two rows with their names and labels."""
+        if study.matched is None:
+            return []
+        table, schema = self.subject.table, self.subject.schema
+        found = []
+        for pair in study.matched.pairs:
+            sides = [
+                {
+                    "row": place + 1 if table.numbers is None else int(table.numbers[place]),
+                    "place": table.place(place),
+                    "group": group,
+                    "score": score,
+                    "attributes": schema.read(table.codes[place]),
+                }
+                for place, group, score in (
+                    (pair.row, pair.group, pair.score),
+                    (pair.other, pair.other_group, pair.other_score),
+                )
+            ]
+            found.append({"distance": pair.distance, "lower": sides[0], "higher": sides[1]})
+        return found
