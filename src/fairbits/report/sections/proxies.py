@@ -101,7 +101,18 @@ def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...
 
 
 def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
+    """For every attribute that was asked about, the columns that carry it, those that carry most first.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        One entry per attribute.
+    """
     return [
         {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
         for one in document["attributes"]
@@ -113,6 +124,16 @@ def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pairs alike on the justified attributes and most differently scored.
 
     Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        Pairs.
     """
     found = []
     for entry in document["attributes"]:
@@ -135,7 +156,18 @@ def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any
 
 
 def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """The picture over time as inline SVG, where there are periods."""
+    """The picture over time as inline SVG, where there are periods.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+
+    Returns
+    -------
+    dict[str, str]
+        SVG by name; empty without periods.
+    """
     if document is None or len(document["periods"]) < 2:
         return {}
     from fairbits.report.figures.periods import over_time
@@ -155,7 +187,18 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json."""
+    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+
+    Returns
+    -------
+    dict[str, Any] | None
+        By name; None where there is no study.
+    """
     if document is None:
         return None
     return {
