@@ -35,7 +35,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
     n_outputs
         Number of outputs.
     loss
-        SQUARE, LOGIT or SOFTMAX.
+        SQUARES, LOGIT or SOFTMAX.
     n_trees
         Number of trees at most.
     depth
