@@ -100,6 +100,23 @@ def audit_of(run: Path) -> Any:
     return {name: value for name, value in measured.items() if "seconds" not in name}
 
 
+def suite_of(run: Path) -> Any:
+    """The frozen people and what they belong to; when they were frozen is no part of it."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(run / "suite.parquet")
+    about = json.loads(table.schema.metadata[b"fairbits"])
+    return about["id"], repr(table.to_pylist())
+
+
+def gate_of(run: Path) -> Any:
+    """The verdict and the baseline. A gate killed after it wrote the baseline compares with itself, and passes too."""
+    import pyarrow.parquet as pq
+
+    document = json.loads((run / "gate.json").read_text())
+    return document["verdict"], document["suite"], repr(pq.read_table(run / "baseline.parquet").to_pylist())
+
+
 STAGES = {
     "search, one process": Stage([*_SEARCH, "--out", "RUN"], ["search", "--resume", "RUN", "--json"], cases_of),
     "search, two workers": Stage(
@@ -129,12 +146,26 @@ STAGES = {
     "report": Stage(
         ["report", "RUN", "--json"], ["report", "RUN", "--json"], report_of, before=("search, one process", "debug")
     ),
+    "gate freeze": Stage(
+        ["gate", "freeze", "RUN", "--out", "RUN/suite.parquet", "--force", "--json"],
+        ["gate", "freeze", "RUN", "--out", "RUN/suite.parquet", "--force", "--json"],
+        suite_of,
+        before=("search, one process",),
+        share=0.5,
+    ),
+    "gate": Stage(
+        ["gate", "RUN", "--suite", "RUN/suite.parquet", "--baseline", "RUN/baseline.parquet", "--json"],
+        ["gate", "RUN", "--suite", "RUN/suite.parquet", "--baseline", "RUN/baseline.parquet", "--json"],
+        gate_of,
+        before=("search, one process", "gate freeze"),
+        share=0.5,
+    ),
 }
 
 NURSERY = """
 import json, os, sys
 import fairbits.cli.app, fairbits.audit.pipeline, fairbits.debug, fairbits.repair, fairbits.report, fairbits.store
-import fairbits.scale.run, fairbits.search, pyarrow.parquet, duckdb
+import fairbits.scale.run, fairbits.search, fairbits.gates.run, pyarrow.parquet, duckdb
 from fairbits.cli import main
 from fairbits.data import load_subject
 from fairbits.search import Budget, Settings
@@ -174,7 +205,7 @@ class Nursery:
         """The exit code; negative if it was killed."""
         assert self.process.stdin
         assert self.process.stdout
-        words = [str(run) if word == "RUN" else word for word in arguments]
+        words = [str(run) + word[3:] if word == "RUN" or word.startswith("RUN/") else word for word in arguments]
         self.process.stdin.write(json.dumps([words, str(self.log)]) + "\n")
         self.process.stdin.flush()
         child = int(self.process.stdout.readline())

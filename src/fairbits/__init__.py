@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbits.data import load_subject
     from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
+    from fairbits.gates import gate
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair import Guard
@@ -41,6 +42,7 @@ _HOMES = {
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
+    "gate": "gates",
     "infer_schema": "subject",
     "load_model": "models",
     "load_subject": "data",
@@ -67,6 +69,7 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "gate",
     "infer_schema",
     "load_model",
     "load_subject",

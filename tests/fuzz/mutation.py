@@ -47,7 +47,7 @@ def mutated(sound: bytes, kind: str, seed: int, others: list[bytes]) -> bytes:
         ways = [_bytes]
         if content.startswith(b"PK"):
             ways += [_archive, _archive, _archive]
-        if kind in {"toml", "csv", "tsv", "json", "run.json", "summary.json", "checkpoint.json"}:
+        if kind in {"toml", "policy", "csv", "tsv", "json", "run.json", "summary.json", "checkpoint.json"}:
             ways += [_text, _text]
         if kind == "toml":
             ways += [_toml] * 4
@@ -55,7 +55,7 @@ def mutated(sound: bytes, kind: str, seed: int, others: list[bytes]) -> bytes:
             ways += [_json] * 4
         if kind.startswith("onnx"):
             ways += [_onnx] * 4
-        if kind in {"parquet", "feather"}:
+        if kind in {"parquet", "feather", "suite", "baseline"}:
             ways += [_table]
         way = rng.choice(ways)
         try:

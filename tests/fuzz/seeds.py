@@ -214,6 +214,64 @@ def load_run_folder(path: Path) -> None:
     json.dumps(run.summary or {})
 
 
+POLICY = """confidence = 0.95
+seed = 3
+suite = "suite.parquet"
+
+[checks]
+k_max = 8
+flip_rate = { max = 0.5, max_rise = 0.01 }
+
+[checks.accuracy]
+min = 0.1
+
+[[waivers]]
+check = "flip_rate"
+reason = "known"
+owner = "ann"
+expires = 2026-01-01
+"""
+
+
+def subject_beside(path: Path) -> Any:
+    write_toml(path.with_name("subject.toml"))
+    network().save(path.with_name("model.npz"))
+    write_csv(path.with_name("people.csv"))
+    return load_subject(path.with_name("subject.toml"))
+
+
+def load_policy_file(path: Path) -> None:
+    from fairbits.gates import read_policy
+
+    read_policy(path)
+
+
+def write_suite_file(path: Path) -> None:
+    from fairbits.gates import freeze_subject, write_suite
+
+    write_suite(freeze_subject(subject_beside(path)), path)
+
+
+def load_suite_file(path: Path) -> None:
+    from fairbits.gates import read_suite
+
+    read_suite(path, subject_beside(path))
+
+
+def write_baseline_file(path: Path) -> None:
+    from fairbits.gates import freeze_subject, replay, write_baseline
+
+    subject = subject_beside(path)
+    suite = freeze_subject(subject)
+    write_baseline(path, replay(subject, suite, threads=1), suite, subject)
+
+
+def load_baseline_file(path: Path) -> None:
+    from fairbits.gates import freeze_subject, read_baseline
+
+    read_baseline(path, freeze_subject(subject_beside(path)))
+
+
 def write_toml(path: Path) -> None:
     path.write_text(SUBJECT, encoding="utf-8")
 
@@ -235,6 +293,9 @@ TARGETS: dict[str, Target] = {
     "pt2": Target("model.pt2", write_pt2, load_model_file),
     "keras": Target("model.keras", write_keras, load_model_file),
     "pickle": Target("model.pkl", write_pickle, load_model_file),
+    "policy": Target("fairbits.toml", lambda path: path.write_text(POLICY) and None, load_policy_file),
+    "suite": Target("suite.parquet", write_suite_file, load_suite_file),
+    "baseline": Target("baseline.parquet", write_baseline_file, load_baseline_file),
 }
 #: Files of a run, each damaged in a copy of the same one.
 RUN_FILES = ("run.json", "summary.json", "checkpoint.json", "part")

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*-*"))
 #: Seeds of each kind: cheap loaders get many, those that start a framework a few.
 SEEDS = {"toml": 60, "csv": 30, "tsv": 10, "json": 5, "npz": 60, "onnx": 40, "pickle": 5, "feather": 15, "parquet": 15}
+SEEDS |= {"policy": 40, "suite": 8, "baseline": 8}
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
@@ -40,7 +41,7 @@ def test_odd_files_are_loaded_or_refused(kind: str, tmp_path: Path, monkeypatch:
 
 def test_every_loader_takes_its_sound_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for kind in ("toml", "csv", "tsv", "parquet", "feather", "npz", "onnx"):
+    for kind in ("toml", "csv", "tsv", "parquet", "feather", "npz", "onnx", "policy", "suite", "baseline"):
         sound, _ = worker.sound_files(kind, tmp_path)
         assert worker.try_one(kind, sound, tmp_path) == ("loaded", ""), kind
         assert TARGETS[kind].file

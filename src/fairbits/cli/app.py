@@ -18,6 +18,7 @@ from fairbits.cli.commands.data import data_app
 from fairbits.cli.commands.debug import debug
 from fairbits.cli.commands.explore import explore
 from fairbits.cli.commands.fleet import fleet
+from fairbits.cli.commands.gate import gate_app
 from fairbits.cli.commands.guard import guard_app
 from fairbits.cli.commands.init import init
 from fairbits.cli.commands.measure import measure
@@ -61,6 +62,7 @@ for command, summary in COMMANDS.items():
     app.command(short_help=summary)(command)
 app.add_typer(data_app, name="data", short_help="The built-in subjects: list, show, export, add, train.")
 app.add_typer(guard_app, name="guard", short_help="Serve a model whose bound on k is proved for everybody.")
+app.add_typer(gate_app, name="gate", short_help="Pass, fail or inconclusive: did the model get worse?")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,5 @@
+"""Pass, fail or inconclusive: a model against a policy, on frozen people, beside an earlier model."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,335 @@
+"""The figures that checks are about: from the answers about frozen people to a value with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Schema, Twins
+from fairbits.errors import OptionError, TableError
+from fairbits.gates import statistics
+from fairbits.gates.answers import UNDECIDED, Answers
+from fairbits.gates.policy import Policy, Requirement
+from fairbits.gates.statistics import PairedChange
+from fairbits.gates.suite import Suite
+from fairbits.measure import Estimate, Grouping, bits_limit, groupings_of
+from fairbits.proxies import log_ratios
+from fairbits.randomness import generator
+
+#: Bits about an attribute need so many people whose value is known.
+MIN_KNOWN = 200
+
+Truths = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckFigure:
+    """What was measured for one check.
+
+    Parameters
+    ----------
+    value, low, high
+        The figure and its interval; all None where it cannot be known, for the ``reason``.
+    people
+        How many people it rests on.
+    detail
+        Whose it is, or what changed.
+    reason
+        Why it cannot be known.
+    p_value
+        Of the paired test.
+    sure
+        Whether that test, where there is one, sees a change.
+    broken, broken_before
+        For checks of single people: who breaks it, and who broke it by the baseline.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    people: int
+    detail: str = ""
+    reason: str | None = None
+    p_value: float | None = None
+    sure: bool = True
+    broken: Truths | None = field(default=None, repr=False)
+    broken_before: Truths | None = field(default=None, repr=False)
+
+
+def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Answers) -> str | None:
+    """Why a subject cannot be held to a check, or None.
+
+    Parameters
+    ----------
+    requirement
+        The check.
+    schema, suite, answers
+        What there is.
+    """
+    needs = requirement.kind.needs
+    if "decision" in needs and schema.regression:
+        return "needs a decision, but the subject predicts a number"
+    if "decision" in needs and requirement.kind.name != "flip_rate" and (answers.decisions == UNDECIDED).all():
+        return "needs decisions, but the model tells the score of one class among several only"
+    if "labels" in needs and (suite.table.labels is None or np.isnan(suite.table.labels).all()):
+        return "needs labels, but the frozen people have none"
+    return None
+
+
+class FrozenFigures:
+    """All figures of one model on one suite, beside those of a baseline where there is one."""
+
+    def __init__(self, schema: Schema, suite: Suite, answers: Answers, before: Answers | None, policy: Policy):
+        self.schema, self.suite, self.policy = schema, suite, policy
+        self.answers, self.before = answers, before
+        self.sample = suite.sample
+        #: Changes share the chance of a false alarm; a threshold has its own.
+        self.level = policy.confidence
+        self.change_level = 1 - (1 - policy.confidence) / max(1, policy.changes)
+        self.unchanged = before is not None and answers.same_as(before)
+
+    def of(self, requirement: Requirement) -> CheckFigure:
+        """The figure of a check.
+
+        Parameters
+        ----------
+        requirement
+            Which; a change needs a baseline.
+
+        Returns
+        -------
+        CheckFigure
+            With its interval.
+
+        Raises
+        ------
+        OptionError
+            Where the subject has no such figure.
+        """
+        kind = requirement.kind
+        if kind.exact:
+            return self._exact(requirement)
+        if requirement.change:
+            people = int(self.sample.sum())
+            if self.unchanged:
+                return CheckFigure(0.0, 0.0, 0.0, people, "nobody is answered otherwise")
+            changes: dict[str, Callable[[], PairedChange | None]] = {
+                "flip_rate": self._flip_change,
+                "k_mean": lambda: self._mean_change(lambda one: one.k.astype(np.float64), 2**self._limit),
+                "bits_mean": lambda: self._mean_change(lambda one: one.bits, self._limit),
+                "indirect_bits": self._indirect_change,
+                "impact_ratio": self._impact_change,
+                "accuracy": self._accuracy_change,
+            }
+            return self._changed(kind.name, changes[kind.name](), people)
+        values: dict[str, Callable[[], CheckFigure]] = {
+            "flip_rate": self._flip_rate,
+            "k_mean": lambda: self._mean(self.answers.k.astype(np.float64), 1.0, 2**self._limit),
+            "bits_mean": lambda: self._mean(self.answers.bits, 0.0, self._limit),
+            "indirect_bits": self._indirect,
+            "impact_ratio": self._impact,
+            "accuracy": self._accuracy,
+        }
+        return values[kind.name]()
+
+    # Exact figures, about every frozen person ---------------------------------------------------------------------
+
+    def _exact(self, requirement: Requirement) -> CheckFigure:
+        name, threshold, n = requirement.kind.name, requirement.threshold, len(self.suite)
+        before = self.before
+        if name == "k_person":
+            assert before is not None  # noqa: S101 - asked by the caller
+            rose = self.answers.k - before.k
+            value = float(max(rose.max(), 0))
+            broken = np.asarray(rose > threshold)
+            detail = f"{int((rose > 0).sum()):,} of {n:,} people rise, {int((rose < 0).sum()):,} fall"
+            return CheckFigure(value, value, value, n, detail, broken=broken)
+        read: dict[str, Callable[[Answers], Floats]] = {
+            "flips": lambda one: one.flips.astype(np.float64),
+            "k_max": lambda one: one.k.astype(np.float64),
+            "bits_max": lambda one: one.bits,
+        }
+        now = read[name](self.answers)
+        gather = np.sum if name == "flips" else np.max
+        value = float(gather(now))
+        if requirement.change:
+            assert before is not None  # noqa: S101 - asked by the caller
+            earlier = float(gather(read[name](before)))
+            return CheckFigure(
+                value - earlier, value - earlier, value - earlier, n, f"{earlier:g} before, {value:g} now"
+            )
+        if name == "flips":
+            over = value > threshold
+            broken = self.answers.flips if over else np.zeros(n, dtype=np.bool_)
+            return CheckFigure(
+                value, value, value, n, broken=broken, broken_before=None if before is None else before.flips
+            )
+        old = None if before is None else np.asarray(read[name](before) > threshold)
+        return CheckFigure(value, value, value, n, broken=np.asarray(now > threshold), broken_before=old)
+
+    # Estimates, about people like the frozen rows -----------------------------------------------------------------
+
+    @cached_property
+    def _limit(self) -> float:
+        """The most bits that anybody can show, or shows."""
+        schema = self.schema
+        wide = schema.regression or (len(schema.classes) > 2 and schema.scores == "vector")
+        most = bits_limit(Twins(schema).m, self.suite.epsilon, regression=wide)
+        seen = [self.answers.bits.max(), *([] if self.before is None else [self.before.bits.max()])]
+        return float(max(most, *seen))
+
+    def _rng(self, name: str) -> np.random.Generator:
+        return generator(self.policy.seed, "gate", name)
+
+    def _flip_rate(self) -> CheckFigure:
+        return _figure(statistics.rate(self.answers.flips[self.sample], self.level), int(self.sample.sum()))
+
+    def _mean(self, values: Floats, low: float, high: float) -> CheckFigure:
+        own = values[self.sample]
+        found = statistics.mean(own, self._rng("mean"), low=low, high=high, level=self.level)
+        return _figure(found, len(own))
+
+    @cached_property
+    def _labelled(self) -> Truths:
+        """Whom accuracy is about: rows with a label, and of these the ones held out where some are."""
+        labels = self.suite.table.labels
+        assert labels is not None  # noqa: S101 - see lacking
+        known = self.sample & ~np.isnan(labels) & (self.answers.decisions != UNDECIDED)
+        held = self.suite.table.held_out
+        return known & held if held is not None and (known & held).any() else known
+
+    def _wrong(self, answers: Answers) -> Truths:
+        return np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
+
+    def _accuracy(self) -> CheckFigure:
+        found = statistics.rate(~self._wrong(self.answers), self.level)
+        held = self.suite.table.held_out is not None and bool(self.suite.table.held_out[self._labelled].all())
+        return _figure(found, int(self._labelled.sum()), "held-out rows" if held else "")
+
+    @cached_property
+    def groups(self) -> tuple[Grouping, ...]:
+        """The groups that the sample falls into, one grouping per protected attribute."""
+        try:
+            return groupings_of(self.schema, self.suite.table.rows(np.flatnonzero(self.sample)))
+        except TableError as error:
+            raise OptionError(f"the suite cannot be used for groups: {error}") from None
+
+    def _selected(self, answers: Answers) -> Truths:
+        return np.asarray(answers.decisions == self.schema.favourable_index)[self.sample]
+
+    def _impact(self) -> CheckFigure:
+        level = 1 - (1 - self.level) / len(self.groups)
+        found = [statistics.impact(one, self._selected(self.answers), level) for one in self.groups]
+        known = [one for one in found if one is not None]
+        people = int(self.sample.sum())
+        if not known:
+            return _unknown(people, f"no two groups of {statistics.MIN_GROUP} people can be compared")
+        value, whose = min(known, key=lambda one: one[0].value)
+        low, high = min(one.low for one, _ in known), min(one.high for one, _ in known)
+        return _figure(Estimate(value.value, min(low, value.value), max(high, value.value)), people, whose)
+
+    def _ratios(self, answers: Answers) -> list[tuple[str, Floats]]:
+        """For each attribute that enough people have: log-ratios of the guess from the score to the base rate."""
+        scores, found = answers.scores[self.sample], []
+        for one in self.groups:
+            known = one.known
+            if known.sum() < MIN_KNOWN or (one.counts > 0).sum() < 2:
+                continue
+            # The same leaf for both models: the same halves, so that people are compared with themselves.
+            rng = self._rng(f"indirect {one.name}")
+            present, codes = np.unique(one.codes[known], return_inverse=True)
+            found.append((one.name, log_ratios(codes.astype(np.int64), len(present), scores[known], rng)))
+        return found
+
+    def _indirect(self) -> CheckFigure:
+        ratios = self._ratios(self.answers)
+        if not ratios:
+            return _unknown(int(self.sample.sum()), f"bits need {MIN_KNOWN} people of two groups or more")
+        level = 1 - (1 - self.level) / len(ratios)
+        ends = [(name, *_normal(one, level)) for name, one in ratios]
+        name, value, _, _ = max(ends, key=lambda one: one[1])
+        low, high = max(one[2] for one in ends), max(one[3] for one in ends)
+        found = Estimate(max(value, 0.0), max(min(low, value), 0.0), max(high, 0.0))
+        return _figure(found, int(self.sample.sum()), name)
+
+    # Changes of estimates ------------------------------------------------------------------------------------------
+
+    def _changed(self, name: str, found: PairedChange | None, people: int) -> CheckFigure:
+        if found is None:
+            return _unknown(people, "there is nothing to compare: too few people, groups or labels")
+        sure = found.p_value is None or found.p_value < 1 - self.change_level
+        detail = f"{found.worse:,} people worse, {found.better:,} better"
+        if name in ("indirect_bits", "impact_ratio"):
+            detail = ""
+        return CheckFigure(found.value, found.low, found.high, people, detail, p_value=found.p_value, sure=sure)
+
+    def _earlier(self) -> Answers:
+        assert self.before is not None  # noqa: S101 - asked by the caller
+        return self.before
+
+    def _flip_change(self) -> PairedChange:
+        before, after = self._earlier().flips[self.sample], self.answers.flips[self.sample]
+        return statistics.rate_change(before, after, self._rng("flips"), level=self.change_level)
+
+    def _mean_change(self, read: Callable[[Answers], Floats], limit: float) -> PairedChange:
+        before, after = read(self._earlier())[self.sample], read(self.answers)[self.sample]
+        return statistics.mean_change(before, after, self._rng("change"), limit=limit, level=self.change_level)
+
+    def _accuracy_change(self) -> PairedChange | None:
+        if not self._labelled.any():
+            return None
+        before, after = self._wrong(self._earlier()), self._wrong(self.answers)
+        return statistics.rate_change(before, after, self._rng("accuracy"), level=self.change_level)
+
+    def _impact_change(self) -> PairedChange | None:
+        level = 1 - (1 - self.change_level) / len(self.groups)
+        before, after = self._selected(self._earlier()), self._selected(self.answers)
+        found = [
+            statistics.impact_change(one, before, after, self._rng(f"impact {one.name}"), level=level)
+            for one in self.groups
+        ]
+        known = [one for one in found if one is not None]
+        return statistics.widest(known) if known else None
+
+    def _indirect_change(self) -> PairedChange | None:
+        pairs = list(zip(self._ratios(self._earlier()), self._ratios(self.answers), strict=True))
+        if not pairs:
+            return None
+        level = 1 - (1 - self.change_level) / len(pairs)
+        ends = [_normal(after - before, level) for (_, before), (_, after) in pairs]
+        return statistics.widest([PairedChange(value, low, high, 0, 0) for value, low, high in ends])
+
+
+def _normal(values: Floats, level: float) -> tuple[float, float, float]:
+    """A mean and both ends by the normal law."""
+    from scipy.special import ndtri
+
+    value = float(values.mean())
+    half = float(ndtri(0.5 + level / 2)) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
+    return value, value - half, value + half
+
+
+def _figure(found: Estimate, people: int, detail: str = "") -> CheckFigure:
+    return CheckFigure(found.value, found.low, found.high, people, detail)
+
+
+def _unknown(people: int, reason: str) -> CheckFigure:
+    return CheckFigure(None, None, None, people, reason=reason)
+
+
+def figures_document(figure: CheckFigure) -> dict[str, Any]:
+    """The measured part of a check in gate.json.
+
+    Parameters
+    ----------
+    figure
+        What was measured.
+    """
+    names = ("value", "low", "high", "people", "detail", "reason", "p_value")
+    return {name: getattr(figure, name) for name in names}

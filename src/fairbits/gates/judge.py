@@ -1,0 +1,113 @@
+"""From answers to a result: every check measured, judged, and held against the waivers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from fairbits.domain import Schema
+from fairbits.errors import OptionError
+from fairbits.gates.answers import Answers
+from fairbits.gates.figures import CheckFigure, FrozenFigures, lacking
+from fairbits.gates.findings import Finding, findings_of, fingerprint_of
+from fairbits.gates.policy import Policy, Requirement
+from fairbits.gates.result import CheckResult
+from fairbits.gates.suite import Suite
+from fairbits.gates.verdict import Verdict, verdict_of
+from fairbits.gates.waivers import Waiver, check_current, waiver_of
+
+
+class Judgement:
+    """All checks of a policy on one model's answers; ``checks``, ``findings``, ``new``, ``waived``, ``pending``.
+
+    Parameters
+    ----------
+    schema, suite
+        The people.
+    answers, before
+        What the model says, and what the baseline says.
+    policy
+        What is asked for.
+    day
+        Today: waivers that have ended are refused.
+    """
+
+    def __init__(
+        self, schema: Schema, suite: Suite, answers: Answers, before: Answers | None, policy: Policy, *, day: date
+    ):
+        check_current(policy.waivers, day)
+        self.schema, self.suite, self.policy = schema, suite, policy
+        self.answers, self.before = answers, before
+        self.checks: list[CheckResult] = []
+        self.findings: list[Finding] = []
+        self.new: set[str] = set()
+        self.pending: list[str] = []
+        self._used: dict[int, Waiver] = {}
+        figures = FrozenFigures(schema, suite, answers, before, policy)
+        for requirement in policy.requirements:
+            why = lacking(requirement, schema, suite, answers)
+            if why is not None:
+                if policy.usual:
+                    continue
+                raise OptionError(f"the check {requirement.name!r} {why}; take it out of the policy.")
+            if requirement.change and before is None:
+                self.pending.append(requirement.name)
+                continue
+            self.checks.append(self._judged(requirement, figures.of(requirement)))
+
+    @property
+    def waived(self) -> tuple[Waiver, ...]:
+        """The waivers that covered something, in the order of the policy."""
+        return tuple(one for i, one in enumerate(self.policy.waivers) if i in self._used)
+
+    def _judged(self, requirement: Requirement, figure: CheckFigure) -> CheckResult:
+        direction = "max" if requirement.change else requirement.kind.direction
+        verdict = verdict_of(figure.low, figure.high, requirement.threshold, direction=direction, sure=figure.sure)
+        count = 0
+        if figure.broken is not None:
+            verdict, count = self._people(requirement, figure, verdict)
+        waiver = self._waiver(check=requirement.name) if verdict != "pass" else None
+        return CheckResult(
+            requirement,
+            figure.value,
+            figure.low,
+            figure.high,
+            verdict,
+            figure.people,
+            figure.detail,
+            figure.reason,
+            figure.p_value,
+            fingerprint_of(requirement.name, self.suite),
+            count,
+            waiver,
+        )
+
+    def _people(self, requirement: Requirement, figure: CheckFigure, verdict: Verdict) -> tuple[Verdict, int]:
+        """Findings of a check of single people; those whom somebody answers for no longer break it."""
+        assert figure.broken is not None  # noqa: S101 - asked by the caller
+        found, count = findings_of(requirement.name, figure.broken, self.suite, self.schema, self.answers, self.before)
+        covered = 0
+        for i, one in enumerate(found):
+            if self._waiver(case=one.fingerprint) is not None:
+                found[i] = replace(one, waived=True)
+                covered += one.people
+        self.findings += found
+        known = figure.broken_before
+        already = set()
+        if known is not None and (figure.broken & known).any():
+            older, _ = findings_of(
+                requirement.name, figure.broken & known, self.suite, self.schema, self.answers, self.before
+            )
+            already = {one.fingerprint for one in older}
+        self.new |= {one.fingerprint for one in found if one.fingerprint not in already}
+        if verdict == "fail" and covered:
+            left = int(figure.broken.sum()) - covered
+            allowed = requirement.threshold if requirement.kind.name == "flips" else 0
+            verdict = "pass" if left <= allowed else verdict
+        return verdict, count
+
+    def _waiver(self, *, check: str | None = None, case: str | None = None) -> Waiver | None:
+        found = waiver_of(self.policy.waivers, check=check, case=case)
+        if found is not None:
+            self._used[self.policy.waivers.index(found)] = found
+        return found

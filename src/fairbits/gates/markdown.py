@@ -1,0 +1,68 @@
+"""The verdict as Markdown, for a job's summary or a comment."""
+
+from __future__ import annotations
+
+from fairbits.gates.result import CheckResult, GateResult
+from fairbits.text import harmless
+
+_MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive"}
+_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]()#+-.!|<>~@:"})
+#: New cases that are listed.
+SHOWN = 10
+
+
+def gate_markdown(result: GateResult) -> str:
+    """A heading, a table of checks, new cases and notes.
+
+    Parameters
+    ----------
+    result
+        The verdict.
+
+    Returns
+    -------
+    str
+        In which nothing that came from a file is markup.
+    """
+    suite = result.suite
+    lines = [
+        f"## {_MARKS[result.verdict]}: fairbits gate, {_safe(result.subject)}",
+        "",
+        f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
+        f"{result.policy['confidence']:.0%}.",
+        "",
+        "| check | value | interval | allowed | verdict |",
+        "| --- | ---: | ---: | ---: | --- |",
+        *(_row(one) for one in result.checks),
+        *(f"| `{name}` | | | | waits for a baseline |" for name in result.pending),
+    ]
+    if result.new_cases:
+        lines += ["", f"**New cases** ({len(result.new_cases):,}):", ""]
+        for one in result.new_cases[:SHOWN]:
+            before = "" if one.k_before is None else f", {one.k_before} before"
+            words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
+            lines.append(f"- `{one.fingerprint}` ({one.check}) k = {one.k}{before}: {_safe(words[:400])}")
+    if result.waived:
+        lines += ["", "**Waived**:", ""]
+        lines += [
+            f"- {_safe(one.about)} by {_safe(one.owner)} until {one.expires.isoformat()}: {_safe(one.reason)}"
+            for one in result.waived
+        ]
+    if result.notes:
+        lines += ["", *(f"- {_safe(note)}" for note in result.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(one: CheckResult) -> str:
+    waived = " (waived)" if one.waiver is not None else ""
+    return (
+        f"| `{one.name}` | {one.read(one.value)} | {one.interval()} | {one.allowed()} | {_MARKS[one.verdict]}{waived} |"
+    )
+
+
+def _safe(text: str) -> str:
+    return harmless(text.replace("\n", " ")).translate(_SPECIAL)
+
+
+def _code(text: str) -> str:
+    return harmless(text).replace("`", "'")

@@ -1,0 +1,348 @@
+"""The gate: a model, frozen people, a policy and a baseline in; pass, fail or inconclusive out.
+
+Command, pytest plugin and CI action all call :func:`gate`; nothing else gives a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Unpack
+
+from fairbits._version import __version__
+from fairbits.data import load_subject
+from fairbits.domain import MAX_ROWS, GrantOptions
+from fairbits.errors import OptionError
+from fairbits.gates.answers import BASELINE, Answers, read_baseline, replay, write_baseline
+from fairbits.gates.container import container_path
+from fairbits.gates.files import write_gate
+from fairbits.gates.judge import Judgement
+from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, usual_policy
+from fairbits.gates.result import GateResult
+from fairbits.gates.suite import FILE as SUITE
+from fairbits.gates.suite import Suite, freeze_subject, read_suite
+from fairbits.gates.waivers import check_current, today
+from fairbits.store import Run, folder_name, place_of, subject_of, timestamp
+from fairbits.subject import Subject
+
+#: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
+FOLDER = "gate"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Subjected:
+    """What is judged: the subject, the run it was taken from, and the file that a reader should look at."""
+
+    subject: Subject
+    run: Path | None
+    location: str
+    beside: Path | None
+
+    @property
+    def folder(self) -> Path:
+        """Where its suite and its baseline lie by default."""
+        return Path(FOLDER) / folder_name(self.subject.name)
+
+
+def open_subject(
+    given: Subject | str | Path,
+    *,
+    protected: Iterable[str] | None = None,
+    as_is: bool = False,
+    **grants: Unpack[GrantOptions],
+) -> Subjected:
+    """What a gate is about: a loaded subject, a name, a subject.toml, or the folder of a run.
+
+    Parameters
+    ----------
+    given
+        One of these.
+    protected
+        Attributes to protect instead of the subject's own.
+    as_is
+        Accept a model that decides against the labels of its table.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Subjected
+        Checked against its labels.
+    """
+    run = None
+    if isinstance(given, Subject):
+        subject, source = given, given.source
+    elif (place_of(given) / "run.json").is_file():
+        if protected is not None:
+            raise OptionError("protected attributes were named, but a run has its own; leave --protected out.")
+        opened = Run.open(given)
+        run, subject, as_is = opened.folder, subject_of(opened, **grants), True
+        source = opened.manifest.get("source")
+    else:
+        subject, source = load_subject(str(given), **grants), str(given)
+    if protected is not None:
+        subject = subject.with_protected(list(protected))
+    file = Path(str(source)) if source is not None and str(source).endswith(".toml") else None
+    location = "fairbits.toml" if file is None else _shown(file)
+    return Subjected(subject.checked(as_is=as_is), run, location, None if file is None else file.parent)
+
+
+def _shown(file: Path) -> str:
+    """A file as a reader of a repository names it: relative to where the command runs, or its name alone."""
+    try:
+        return file.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return file.name
+
+
+def settle_policy(given: Policy | Mapping[str, Any] | str | Path | None, beside: Path | None = None) -> Policy:
+    """The policy that counts.
+
+    Parameters
+    ----------
+    given
+        A policy, a document, a file, or None for the fairbits.toml of this folder, the one beside the subject, or
+        the usual one.
+    beside
+        The folder of the subject's file.
+    """
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, Mapping):
+        return policy_of(given)
+    found = find_policy(Path(), beside) if given is None else Path(given)
+    return usual_policy() if found is None else read_policy(found)
+
+
+def gate(
+    subject: Subject | str | Path,
+    *,
+    policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    suite: Suite | str | Path | None = None,
+    baseline: str | Path | None = None,
+    out: str | Path | None = None,
+    update_baseline: bool = False,
+    frozen: bool = False,
+    protected: Iterable[str] | None = None,
+    as_is: bool = False,
+    threads: int | None = None,
+    propose: float | str | None = None,
+    day: date | None = None,
+    progress: Progress | None = None,
+    **grants: Unpack[GrantOptions],
+) -> GateResult:
+    """Judge a model: score frozen people again, hold the figures against a policy and an earlier model.
+
+    Parameters
+    ----------
+    subject
+        A loaded subject, the name of a built-in one, a subject.toml, or the folder of a run.
+    policy
+        A file, a document such as ``{"checks": {"flip_rate": 0.05}}``, or None for ``fairbits.toml`` here or beside
+        the subject; where there is none, "no worse than the baseline".
+    suite
+        Frozen people; by default those that the policy names, ``gate/NAME/suite.parquet``, or the rows of the table.
+    baseline
+        An earlier model's answers; by default those that the policy names, or ``gate/NAME/baseline.parquet``. Where
+        there are none, this model's answers are written there.
+    out
+        The folder for gate.json; by default the run's own, or ``gate/NAME``.
+    update_baseline
+        Take this model's answers as the baseline from now on, after the verdict.
+    frozen
+        Refuse to go on where the suite or the baseline is missing, and write neither: for pipelines.
+    protected, as_is
+        As for ``fairbits measure``.
+    threads
+        None means all cores; the verdict does not depend on it.
+    propose
+        Search so long, as "10s", for people whom the suite lacks; they are listed and never change the verdict.
+    day
+        Today, for waivers; by universal time by default.
+    progress
+        Called with (done, all) people.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    GateResult
+        ``verdict``, ``exit_code``, ``checks``, ``new_cases`` and ``document()``, which is written to gate.json.
+
+    Raises
+    ------
+    FairbitsError
+        For a suite of another schema, a baseline of another suite, unknown checks, waivers that ended: misuse.
+    """
+    if frozen and update_baseline:
+        raise OptionError("frozen and update_baseline exclude each other: the one writes nothing, the other writes.")
+    about = open_subject(subject, protected=protected, as_is=as_is, **grants)
+    chosen = settle_policy(policy, about.beside)
+    now = today() if day is None else day
+    check_current(chosen.waivers, now)  # before anything is computed
+    max_rows = int(grants.get("max_rows", MAX_ROWS))
+    people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
+    place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
+    before = None
+    if place.is_file() and not update_baseline:
+        before = read_baseline(place, people, max_rows=max_rows)
+    elif update_baseline and place.is_file():
+        before = _readable(place, people, max_rows)
+    if before is None and frozen:
+        raise OptionError(
+            f"there is no baseline {str(place)!r}; run the gate once without --frozen, and keep the file."
+        )
+    answers = replay(about.subject, people, threads=threads, progress=progress)
+    found = Judgement(about.subject.schema, people, answers, before, chosen, day=now)
+    if before is None or update_baseline:
+        write_baseline(place, answers, people, about.subject)
+        notes += (_written(place, before, found.pending),)
+    notes += _notes(about.subject, people, before, answers)
+    idle = [one.about for one in chosen.waivers if one not in found.waived]
+    if idle:
+        notes += (f"waivers that cover nothing now, and can go: {', '.join(idle[:5])}.",)
+    proposed: tuple[Mapping[str, Any], ...] = ()
+    folder = Path(out) if out is not None else about.run or about.folder
+    if propose is not None:
+        from fairbits.gates.proposal import propose_people
+
+        proposed = propose_people(about.subject, people, answers, folder / "proposed", budget=propose, threads=threads)
+    result = GateResult(
+        about.subject.name,
+        answers.identity,
+        tuple(found.checks),
+        tuple(found.findings),
+        frozenset(found.new),
+        found.waived,
+        chosen.waivers,
+        tuple(found.pending),
+        people.description(),
+        None if before is None else {"file": place.name, "identity": before.identity, "suite": people.id},
+        {
+            "file": None if chosen.file is None else chosen.file.name,
+            "confidence": chosen.confidence,
+            "seed": chosen.seed,
+        },
+        notes,
+        timestamp(),
+        __version__,
+        about.location,
+        proposed,
+    )
+    write_gate(result, folder)
+    return result
+
+
+def _first(*places: str | Path | None) -> Path:
+    return Path(next(one for one in places if one is not None))
+
+
+def _suite(
+    about: Subjected, policy: Policy, given: Suite | str | Path | None, *, frozen: bool, max_rows: int
+) -> tuple[Suite, tuple[str, ...]]:
+    if isinstance(given, Suite):
+        return given, ()
+    usual = about.folder / SUITE
+    stated = given if given is not None else policy.suite
+    if stated is not None or usual.is_file():
+        return read_suite(container_path(_first(stated, usual), SUITE), about.subject, max_rows=max_rows), ()
+    if frozen:
+        raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate freeze RUN`, and keep it.")
+    if about.subject.scores_only:
+        return freeze_subject(about.subject), ()  # the replay says that there is no model
+    found = freeze_subject(about.subject, rows=100_000)
+    return found, (
+        f"no suite is frozen, so the {len(found):,} rows of the table are the people; when the table changes, so do "
+        f"they: `fairbits gate freeze` keeps them.",
+    )
+
+
+def _readable(place: Path, suite: Suite, max_rows: int) -> Answers | None:
+    """The baseline that is about to be replaced, where it still belongs to the suite."""
+    try:
+        return read_baseline(place, suite, max_rows=max_rows)
+    except OptionError:
+        return None
+
+
+def _written(place: Path, before: Answers | None, pending: list[str]) -> str:
+    if before is not None:
+        return f"the baseline {str(place)!r} was replaced by this model's answers; the verdict is against the old one."
+    waiting = f" {', '.join(pending)} will be judged from the next run on." if pending else ""
+    return f"there was no baseline: this model's answers were written to {str(place)!r}.{waiting}"
+
+
+def _notes(subject: Subject, suite: Suite, before: Answers | None, answers: Answers) -> tuple[str, ...]:
+    found = []
+    if subject.identity.probe.varies:
+        found.append("the model's answers vary, so another replay may come to another verdict; see --repeats.")
+    if not (suite.origin == 0).any():
+        found.append("the suite has no rows of a table: rates and means are about cases that a search chose.")
+    if subject.name != suite.subject:
+        found.append(f"the suite was frozen for a subject called {suite.subject!r}.")
+    if before is not None and before.identity == answers.identity:
+        found.append("the baseline is of this very model.")
+    return tuple(found)
+
+
+def freeze(
+    given: Subject | str | Path,
+    *,
+    out: str | Path | None = None,
+    add: str | Path | None = None,
+    rows: int | None = None,
+    cases: int | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    **grants: Unpack[GrantOptions],
+) -> tuple[Suite, Path]:
+    """Freeze people from a run, or the rows of a subject's table, as a suite.
+
+    Parameters
+    ----------
+    given
+        The folder of a run, or a subject.
+    out
+        The file; by default ``gate/NAME/suite.parquet``.
+    add
+        A suite that gets the run's worst cases as further people, instead of a new one.
+    rows, cases
+        How many at most.
+    seed
+        Of the sample of rows; the run's own by default.
+    force
+        Replace a suite that is there.
+    **grants
+        What files from outside may do.
+
+    Returns
+    -------
+    tuple of Suite and Path
+        The people, and the file.
+    """
+    from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
+
+    about = open_subject(given, as_is=True, **grants)
+    path = container_path(_first(out, add, about.folder / SUITE), SUITE)
+    if path.exists() and not force and add is None:
+        raise OptionError(f"the suite {str(path)!r} exists; choose another --out, or replace it with --force.")
+    top = CASES if cases is None else cases
+    if add is not None:
+        if about.run is None:
+            raise OptionError("people can be added from a run only; give the folder that a search wrote.")
+        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=int(grants.get("max_rows", MAX_ROWS)))
+        more = with_cases(suite, *cases_of(Run.open(about.run), about.subject, top=top))
+        found = replace(more, source=f"{suite.source} and run {about.run.name}"[:400])
+    elif about.run is not None:
+        run = Run.open(about.run)
+        found = freeze_run(run, about.subject, rows=ROWS if rows is None else rows, cases=top, seed=seed)
+    else:
+        found = freeze_subject(about.subject, rows=ROWS if rows is None else rows, seed=seed or 0)
+    from fairbits.gates.suite import write_suite
+
+    write_suite(found, path)
+    return found, path

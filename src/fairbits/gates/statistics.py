@@ -1,0 +1,246 @@
+"""Intervals and paired tests of a gate.
+
+Frozen people are a sample of people like them, so a rate or a mean has an interval; against a baseline the same people
+are compared with themselves, which is far sharper than two separate intervals. Flips: the exact one-sided test of
+McNemar (1947) on those whose answer changed. Bits and k: a paired bootstrap (Rubin 1981) whose ends hold for rare
+changes too, see :func:`fairbits.measure.bounded_means`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.measure import Estimate, Grouping, bounded_means, wilson
+
+Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+#: Groups of fewer people are named elsewhere, and left out of ratios.
+MIN_GROUP = 30
+#: Draws of a bootstrap over a few cells: cheap, so more than usual.
+DRAWS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class PairedChange:
+    """A change among the same people.
+
+    Parameters
+    ----------
+    value, low, high
+        The mean change and its interval.
+    worse, better
+        How many people changed for the worse and for the better.
+    p_value
+        Of the exact one-sided test that more changed for the worse; None where the change is of a size, not a count.
+    """
+
+    value: float
+    low: float
+    high: float
+    worse: int
+    better: int
+    p_value: float | None = None
+
+
+def mcnemar(worse: int, better: int) -> float:
+    """The exact one-sided test of McNemar: how often chance alone gives so many changes for the worse.
+
+    Parameters
+    ----------
+    worse, better
+        People whose answer changed, one way and the other; whoever did not change tells nothing.
+
+    Returns
+    -------
+    float
+        The p-value; 1 where nobody changed.
+
+    Examples
+    --------
+    >>> mcnemar(0, 0), round(mcnemar(8, 1), 4)
+    (1.0, 0.0195)
+    """
+    from scipy.stats import binomtest
+
+    if worse + better == 0:
+        return 1.0
+    return float(binomtest(worse, worse + better, 0.5, alternative="greater").pvalue)
+
+
+def rate(hits: Truths, level: float) -> Estimate:
+    """A share of people with its interval.
+
+    Parameters
+    ----------
+    hits
+        One truth value per person.
+    level
+        Of the interval.
+    """
+    return wilson(int(np.count_nonzero(hits)), len(hits), level=level)
+
+
+def mean(values: Floats, rng: np.random.Generator, *, low: float, high: float, level: float) -> Estimate:
+    """A mean of figures between two ends, with its interval.
+
+    Parameters
+    ----------
+    values
+        One per person.
+    rng
+        Of the bootstrap.
+    low, high
+        Between which every value lies.
+    level
+        Of the interval.
+    """
+    return bounded_means(values[:, None], rng, lows=low, highs=high, level=level)[0]
+
+
+def rate_change(before: Truths, after: Truths, rng: np.random.Generator, *, level: float) -> PairedChange:
+    """How a share of people rose between two answers about the same people.
+
+    Parameters
+    ----------
+    before, after
+        Truth values where true is the worse answer.
+    rng
+        Of the bootstrap.
+    level
+        Of the interval.
+
+    Returns
+    -------
+    PairedChange
+        With the p-value of McNemar's test.
+    """
+    worse, better = int((after & ~before).sum()), int((before & ~after).sum())
+    found = mean(after.astype(np.float64) - before, rng, low=-1.0, high=1.0, level=level)
+    return PairedChange(found.value, found.low, found.high, worse, better, mcnemar(worse, better))
+
+
+def mean_change(before: Floats, after: Floats, rng: np.random.Generator, *, limit: float, level: float) -> PairedChange:
+    """How a mean rose between two answers about the same people.
+
+    Parameters
+    ----------
+    before, after
+        A figure per person.
+    rng
+        Of the bootstrap.
+    limit
+        The largest change that one person can have.
+    level
+        Of the interval.
+    """
+    moved = after - before
+    found = mean(moved, rng, low=-limit, high=limit, level=level)
+    return PairedChange(found.value, found.low, found.high, int((moved > 0).sum()), int((moved < 0).sum()))
+
+
+def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, str] | None:
+    """The lowest selection rate of a group over the highest, with an interval, and whose it is.
+
+    Each ratio to the group of the highest rate gets the interval of Katz and others (1978), half a person added to
+    every count; the groups share the error, so that the lowest of the ratios is covered too.
+
+    Parameters
+    ----------
+    groups
+        Who belongs where.
+    selected
+        Who gets the favourable decision.
+    level
+        Of the interval.
+
+    Returns
+    -------
+    tuple of Estimate and str, or None
+        None where no two groups of 30 people or more can be compared, or nobody is selected.
+    """
+    from scipy.special import ndtri
+
+    counts, chosen = _counted(groups, selected)
+    fit = counts >= MIN_GROUP
+    if fit.sum() < 2 or chosen[fit].sum() == 0:
+        return None
+    rates = np.where(fit, chosen / np.maximum(counts, 1), -1.0)
+    top = int(np.argmax(rates))
+    others = np.flatnonzero(fit & (np.arange(len(counts)) != top))
+    z = float(ndtri(1 - (1 - level) / (2 * len(others))))
+    ratios = rates[others] / rates[top]
+    a, n, b, m = chosen[others] + 0.5, counts[others] + 0.5, chosen[top] + 0.5, counts[top] + 0.5
+    half = z * np.sqrt(np.maximum(1 / a - 1 / n + 1 / b - 1 / m, 0))
+    middle = (a / n) / (b / m)
+    lows, highs = middle * np.exp(-half), middle * np.exp(half)
+    lowest = int(np.argmin(ratios))
+    value = float(ratios[lowest])
+    low, high = min(float(lows.min()), value), min(max(float(highs.min()), value), 1.0)
+    return Estimate(value, low, high), f"{groups.name} {groups.labels[others[lowest]]}"
+
+
+def impact_change(
+    groups: Grouping, before: Truths, after: Truths, rng: np.random.Generator, *, level: float
+) -> PairedChange | None:
+    """How far the lowest ratio of selection rates dropped, by a paired bootstrap over people.
+
+    Parameters
+    ----------
+    groups
+        Who belongs where.
+    before, after
+        Who gets the favourable decision.
+    rng
+        Of the bootstrap.
+    level
+        Of the interval.
+
+    Returns
+    -------
+    PairedChange or None
+        None where there is nothing to compare.
+    """
+    counts, old = _counted(groups, before)
+    new = _counted(groups, after)[1]
+    fit = np.flatnonzero(counts >= MIN_GROUP)
+    if len(fit) < 2 or old[fit].sum() == 0 or new[fit].sum() == 0:
+        return None
+    cells = np.zeros((len(counts), 4))
+    known = groups.known
+    np.add.at(cells, (groups.codes[known], 2 * before[known].astype(int) + after[known]), 1)
+    drawn = rng.standard_gamma(np.broadcast_to(cells[fit], (DRAWS, len(fit), 4)))
+    people = drawn.sum(axis=2)
+    drops = _lowest((drawn[..., 2] + drawn[..., 3]) / people) - _lowest((drawn[..., 1] + drawn[..., 3]) / people)
+    outside = 0.5 - level / 2
+    value = float(_lowest(old[fit] / counts[fit]) - _lowest(new[fit] / counts[fit]))
+    low, high = (float(one) for one in np.quantile(drops, [outside, 1 - outside]))
+    worse, better = int((before & ~after)[known].sum()), int((after & ~before)[known].sum())
+    return PairedChange(value, min(low, value), max(high, value), worse, better)
+
+
+def _counted(groups: Grouping, selected: Truths) -> tuple[Floats, Floats]:
+    size, known = len(groups.labels), groups.known
+    chosen = np.bincount(groups.codes[known & selected], minlength=size).astype(np.float64)
+    return groups.counts.astype(np.float64), chosen
+
+
+def _lowest(rates: Floats) -> Floats:
+    top = rates.max(axis=-1)
+    return np.asarray(np.where(top > 0, rates.min(axis=-1) / np.where(top > 0, top, 1.0), 1.0))
+
+
+def widest(found: Sequence[PairedChange]) -> PairedChange:
+    """The largest of several changes, with ends that hold for the largest of the true ones.
+
+    Parameters
+    ----------
+    found
+        At least one.
+    """
+    worst = max(found, key=lambda one: one.value)
+    low, high = max(one.low for one in found), max(one.high for one in found)
+    return PairedChange(worst.value, min(low, worst.value), high, worst.worse, worst.better, worst.p_value)

@@ -1,0 +1,388 @@
+"""A suite: frozen people, with the schema, tolerance, seed and version that they belong to.
+
+People are rows of a table (``row``) and cases that a search found (``case``). Rates and means are about rows, which
+stand for people like them; cases were chosen because they are bad, so only exact figures and single people count them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits._version import __version__
+from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, joined
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.gates.container import column_of, damaged, read_container, write_container
+from fairbits.measure import check_partition, default_epsilon
+from fairbits.randomness import generator
+from fairbits.store import timestamp
+from fairbits.subject import Subject
+
+if TYPE_CHECKING:
+    from fairbits.store import Run
+
+FILE = "suite.parquet"
+#: Rows of a table, and worst cases of a run, that are frozen unless somebody says otherwise.
+ROWS, CASES = 20_000, 1_000
+#: The ingredients of an identity that say what people are made of and what is decided: a suite holds for these alone.
+SCHEMA_PARTS = (
+    *("attributes", "target", "classes", "favourable", "protected", "protected_values", "rules", "compared"),
+)
+_WORDS = {"protected_values": "protected values", "compared": "compared scores", "favourable": "favourable class"}
+ROW, CASE = 0, 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suite:
+    """Frozen people.
+
+    Parameters
+    ----------
+    table
+        Their codes, labels and observed values; ``numbers`` are rows of the table that they came from.
+    origin
+        0 for a row, 1 for a case of a search.
+    schema
+        The ingredients of the schema, by name.
+    subject
+        What it was called.
+    epsilon, partition, repeats
+        How classes are told apart, and how many answers make a score.
+    seed
+        Of the sample of rows.
+    version
+        The fairbits that froze it.
+    source
+        What it was frozen from, in words.
+    """
+
+    table: Table
+    origin: npt.NDArray[np.int64]
+    schema: Mapping[str, str]
+    subject: str
+    epsilon: float
+    partition: str
+    repeats: int
+    seed: int
+    version: str
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def sample(self) -> npt.NDArray[np.bool_]:
+        """Whom rates and means are about: the rows; the cases where there are no rows."""
+        rows = np.asarray(self.origin == ROW)
+        return rows if rows.any() else np.ones(len(self), dtype=np.bool_)
+
+    @property
+    def id(self) -> str:
+        """A hash of the people and of everything that their figures hang on."""
+        found = hashlib.sha256()
+        for name in SCHEMA_PARTS:
+            found.update(f"{name}={self.schema.get(name, '')}\n".encode())
+        found.update(f"{self.epsilon!r} {self.partition} {self.repeats} {self.seed} {self.version}\n".encode())
+        table = self.table
+        for array in (table.codes, table.labels, table.held_out, table.observed, table.numbers, self.origin):
+            kept = np.empty(0) if array is None else np.ascontiguousarray(array)
+            found.update(f"{kept.dtype.str}{kept.shape}".encode())
+            found.update(kept.astype(kept.dtype.newbyteorder("<"), copy=False).tobytes())
+        return found.hexdigest()[:16]
+
+    def description(self) -> dict[str, Any]:
+        """What gate.json says about it."""
+        return {
+            "id": self.id,
+            "subject": self.subject,
+            "people": len(self),
+            "rows": int((self.origin == ROW).sum()),
+            "cases": int((self.origin == CASE).sum()),
+            "epsilon": self.epsilon,
+            "partition": self.partition,
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "version": self.version,
+            "source": self.source,
+        }
+
+
+def schema_parts(subject: Subject) -> dict[str, str]:
+    """The ingredients of a subject's identity that a suite is bound to.
+
+    Parameters
+    ----------
+    subject
+        Whose.
+    """
+    known = subject.identity.ingredients
+    return {name: known[name] for name in SCHEMA_PARTS}
+
+
+def freeze_subject(
+    subject: Subject,
+    *,
+    rows: int = ROWS,
+    seed: int = 0,
+    epsilon: float | None = None,
+    partition: str = "constrained",
+) -> Suite:
+    """A suite of the rows of a subject's table.
+
+    Parameters
+    ----------
+    subject
+        The model, table and schema.
+    rows
+        How many rows at most; a random sample of a larger table.
+    seed
+        Of the sample.
+    epsilon, partition
+        How classes are told apart; by default as ``fairbits measure`` does.
+
+    Returns
+    -------
+    Suite
+        In the order of the table.
+    """
+    if rows < 1:
+        raise OptionError(f"rows is {rows}; at least one person must be frozen.")
+    table = subject.table
+    chosen = np.arange(len(table))
+    if len(table) > rows:
+        chosen = np.sort(generator(seed, "suite").choice(len(table), rows, replace=False))
+    kept = replace(table.rows(chosen), file=None)
+    return Suite(
+        kept,
+        np.full(len(kept), ROW, dtype=np.int64),
+        schema_parts(subject),
+        subject.name,
+        default_epsilon(subject.schema, table) if epsilon is None else float(epsilon),
+        partition,
+        subject.repeats,
+        seed,
+        __version__,
+        f"rows of the table of {subject.name}",
+    )
+
+
+def freeze_run(run: Run, subject: Subject, *, rows: int = ROWS, cases: int = CASES, seed: int | None = None) -> Suite:
+    """A suite of the rows of a run's table and of the worst cases that it found.
+
+    Parameters
+    ----------
+    run
+        A search, with its tolerance and its cases.
+    subject
+        What it is about.
+    rows
+        How many rows at most.
+    cases
+        How many cases at most, worst first; those that are rows already are left out.
+    seed
+        Of the sample of rows; the run's own by default.
+
+    Returns
+    -------
+    Suite
+        Rows first, then cases with the protected values of the row that each came from.
+    """
+    if cases < 0:
+        raise OptionError(f"cases is {cases}; give 0 or more.")
+    epsilon, partition = float(run.manifest["epsilon"]), str(run.manifest["partition"])
+    number = int(run.manifest.get("seed", 0)) if seed is None else seed
+    suite = freeze_subject(subject, rows=rows, seed=number, epsilon=epsilon, partition=partition)
+    suite = replace(suite, source=f"run {run.folder.name}")
+    return with_cases(suite, *cases_of(run, subject, top=cases))
+
+
+def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArray[np.int64]]:
+    """The worst cases of a run as full rows, with the rows that they came from.
+
+    Parameters
+    ----------
+    run
+        A search.
+    subject
+        What it is about.
+    top
+        How many.
+
+    Returns
+    -------
+    tuple of arrays
+        Codes, and numbers of rows of the table as it was given (0: none).
+    """
+    if top == 0:
+        return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
+    found = run.cases(top=top, labels=False).combine_chunks()
+    batches = found.to_batches()
+    if not batches:
+        return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
+    codes = np.concatenate([run.layout.codes_of(batch) for batch in batches])
+    seeds = found.column("seed_row").to_numpy().astype(np.int64)
+    known = (seeds >= 0) & (seeds < len(subject.table))
+    columns = list(subject.schema.protected_columns)
+    if columns:
+        codes[np.ix_(known, columns)] = subject.table.codes[np.ix_(seeds[known], columns)]
+    return codes, np.where(known, _numbers(subject.table)[np.where(known, seeds, 0)], 0)
+
+
+def with_cases(suite: Suite, codes: Codes, numbers: npt.NDArray[np.int64]) -> Suite:
+    """The same suite with more people, found by a search; nobody is taken twice.
+
+    Parameters
+    ----------
+    suite
+        What there is.
+    codes
+        Full rows.
+    numbers
+        Of the rows that they came from, 0 for none.
+
+    Returns
+    -------
+    Suite
+        A new one, with another ``id``.
+    """
+    known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes)}
+    fresh = [i for i, row in enumerate(np.ascontiguousarray(codes)) if row.tobytes() not in known]
+    if not fresh:
+        return suite
+    table, n = suite.table, len(fresh)
+    # What is not known of a made-up person: label, held-out or not, and values that the model never sees.
+    more = Table(
+        np.concatenate([table.codes, codes[fresh]]),
+        None if table.labels is None else np.concatenate([table.labels, np.full(n, np.nan)]),
+        None if table.held_out is None else np.concatenate([table.held_out, np.zeros(n, np.bool_)]),
+        np.concatenate([_numbers(table), numbers[fresh]]),
+        None,
+        None
+        if table.observed is None
+        else np.concatenate([table.observed, np.full((n, table.observed.shape[1]), np.nan)]),
+    )
+    return replace(suite, table=more, origin=np.concatenate([suite.origin, np.full(n, CASE, dtype=np.int64)]))
+
+
+def _numbers(table: Table) -> npt.NDArray[np.int64]:
+    return np.arange(1, len(table) + 1, dtype=np.int64) if table.numbers is None else table.numbers
+
+
+def write_suite(suite: Suite, path: Path) -> None:
+    """Write a suite to a .parquet file, whole.
+
+    Parameters
+    ----------
+    suite
+        The people.
+    path
+        The file.
+    """
+    table = suite.table
+    columns: dict[str, npt.NDArray[Any]] = {f"attribute:{i}": table.codes[:, i] for i in range(table.codes.shape[1])}
+    if table.observed is not None:
+        columns |= {f"observed:{i}": table.observed[:, i] for i in range(table.observed.shape[1])}
+    if table.labels is not None:
+        columns["label"] = table.labels
+    if table.held_out is not None:
+        columns["held_out"] = table.held_out
+    columns |= {"number": _numbers(table), "origin": suite.origin}
+    described = suite.description()
+    kept = {name: described[name] for name in described if name not in ("people", "rows", "cases")}
+    write_container(path, "suite", columns, {**kept, "schema": dict(suite.schema), "created": timestamp()})
+
+
+def read_suite(path: Path, subject: Subject, *, max_rows: int = MAX_ROWS) -> Suite:
+    """The suite in a file, for a subject of the same schema.
+
+    Parameters
+    ----------
+    path
+        The file.
+    subject
+        Whose model is to be asked.
+    max_rows
+        People at most.
+
+    Returns
+    -------
+    Suite
+        Checked: unchanged since it was frozen, and inside the schema's domain.
+
+    Raises
+    ------
+    OptionError
+        For a suite of another schema, one that was changed, and a file that is none.
+    """
+    table, about = read_container(path, "suite", max_rows=max_rows)
+    stored = about.get("schema")
+    fields: dict[str, Any] = {"epsilon": float, "repeats": int, "seed": int}
+    texts = ("id", "subject", "partition", "version", "source")
+    if not isinstance(stored, dict) or any(not isinstance(about.get(name), str) for name in texts):
+        raise damaged(path, "suite", "its description is not complete")
+    for name, kind in fields.items():
+        value = about.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | kind) or not abs(value) < 2**63:
+            raise damaged(path, "suite", f"its {name} is no number")
+    _check_schema(path, stored, subject)
+    people = _people(table, path, subject.schema)
+    origin = column_of(table, "origin", path, "suite", whole=True)
+    if not np.isin(origin, (ROW, CASE)).all():
+        raise damaged(path, "suite", "column 'origin' holds something else than it should")
+    if about["repeats"] < 1 or not about["epsilon"] > 0:
+        raise damaged(path, "suite", "its tolerance or its repeats cannot be")
+    suite = Suite(
+        people,
+        origin,
+        {name: str(stored.get(name, "")) for name in SCHEMA_PARTS},
+        about["subject"],
+        float(about["epsilon"]),
+        check_partition(about["partition"]),
+        int(about["repeats"]),
+        int(about["seed"]),
+        about["version"],
+        about["source"],
+    )
+    if suite.id != about["id"]:
+        raise OptionError(
+            f"the suite {str(path)!r} has the identity {suite.id}, but was frozen as {about['id'][:16]!r}: it was "
+            f"changed since; restore it from a copy, or freeze it again."
+        )
+    return suite
+
+
+def _check_schema(path: Path, stored: Mapping[str, Any], subject: Subject) -> None:
+    here = schema_parts(subject)
+    other = [_WORDS.get(name, name) for name in SCHEMA_PARTS if stored.get(name) != here[name]]
+    if other:
+        raise OptionError(
+            f"the suite {str(path)!r} was frozen for another schema (other {joined(other)}); freeze one from a run of "
+            f"this subject, or name the same attributes with --protected."
+        )
+
+
+def _people(table: Any, path: Path, schema: Schema) -> Table:
+    """The columns of a suite as people, every value checked."""
+    codes = np.column_stack([column_of(table, f"attribute:{i}", path, "suite") for i in range(len(schema))])
+    observed = None
+    if schema.observed:
+        columns = [column_of(table, f"observed:{i}", path, "suite", gaps=True) for i in range(len(schema.observed))]
+        observed = np.column_stack(columns)
+    labels = column_of(table, "label", path, "suite", gaps=True) if "label" in table.column_names else None
+    if labels is not None and schema.classes:
+        given = labels[~np.isnan(labels)]
+        if not np.isin(given, np.arange(len(schema.classes))).all():
+            raise damaged(path, "suite", "column 'label' holds something else than classes")
+    held_out = column_of(table, "held_out", path, "suite", truth=True) if "held_out" in table.column_names else None
+    numbers = column_of(table, "number", path, "suite", whole=True)
+    try:
+        check_domain(codes, schema)
+    except FairbitsError as error:
+        raise damaged(path, "suite", str(error).rstrip(".")) from None
+    return Table(codes, labels, held_out, numbers, None, observed)

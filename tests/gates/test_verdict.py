@@ -1,0 +1,108 @@
+"""The verdicts as one table: value, interval, threshold and baseline in, verdict out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbits.gates import EXIT_CODES, mcnemar, overall, verdict_of
+from fairbits.gates.statistics import impact, impact_change, mean_change, rate, rate_change
+from fairbits.measure import Grouping
+
+# low, high, threshold, direction, what the paired test says, verdict
+TABLE = [
+    (0.010, 0.040, 0.05, "max", True, "pass"),  # all of the interval is allowed
+    (0.010, 0.050, 0.05, "max", True, "pass"),  # the far end may touch
+    (0.010, 0.051, 0.05, "max", True, "inconclusive"),  # too wide to say
+    (0.049, 0.070, 0.05, "max", True, "inconclusive"),  # the value is above, and it may be chance
+    (0.051, 0.070, 0.05, "max", True, "fail"),  # none of it is allowed
+    (0.000, 1.000, 0.99, "max", True, "inconclusive"),  # nothing is known: never a pass
+    (0.810, 0.900, 0.80, "min", True, "pass"),
+    (0.790, 0.900, 0.80, "min", True, "inconclusive"),
+    (0.700, 0.790, 0.80, "min", True, "fail"),
+    (8.0, 8.0, 8.0, "max", True, "pass"),  # exact figures have no width
+    (9.0, 9.0, 8.0, "max", True, "fail"),
+    (None, None, 0.5, "max", True, "inconclusive"),  # could not be measured
+    (0.006, 0.020, 0.005, "max", False, "inconclusive"),  # against a baseline: the exact test does not agree
+    (0.006, 0.020, 0.005, "max", True, "fail"),
+    (-0.02, -0.01, 0.0, "max", True, "pass"),  # better than the baseline
+    (0.0, 0.0, 0.0, "max", True, "pass"),  # nobody is answered otherwise
+]
+
+
+@pytest.mark.parametrize(("low", "high", "threshold", "direction", "sure", "verdict"), TABLE)
+def test_the_table(low, high, threshold, direction, sure, verdict) -> None:
+    assert verdict_of(low, high, threshold, direction=direction, sure=sure) == verdict
+
+
+@given(st.floats(-10, 10), st.floats(0, 10), st.floats(-10, 10), st.sampled_from(["max", "min"]))
+def test_wider_is_never_surer(low: float, width: float, threshold: float, direction: str) -> None:
+    """A wider interval around the same place says the same or nothing."""
+    narrow = verdict_of(low, low + width, threshold, direction=direction)
+    wide = verdict_of(low - 1, low + width + 1, threshold, direction=direction)
+    assert wide in (narrow, "inconclusive")
+
+
+def test_exit_codes_and_the_worst_wins() -> None:
+    assert EXIT_CODES == {"pass": 0, "fail": 1, "inconclusive": 3}
+    assert overall(["pass", "fail", "inconclusive"]) == "fail"
+    assert overall(["pass", "inconclusive"]) == "inconclusive"
+    assert overall(["pass"]) == "pass"
+
+
+def test_mcnemar_is_the_binomial_tail() -> None:
+    from math import comb
+
+    for worse, better in ((0, 0), (1, 0), (5, 1), (30, 12), (3, 9)):
+        n = worse + better
+        tail = sum(comb(n, i) for i in range(worse, n + 1)) / 2**n
+        assert mcnemar(worse, better) == pytest.approx(tail)
+
+
+def test_a_rate_and_its_rise(rng: np.random.Generator) -> None:
+    before = np.zeros(1000, dtype=bool)
+    before[:100] = True
+    after = before.copy()
+    after[100:150], after[:10] = True, False
+    found = rate_change(before, after, rng, level=0.95)
+    assert (found.worse, found.better) == (50, 10)
+    assert found.value == pytest.approx(0.04)
+    assert found.p_value == pytest.approx(mcnemar(50, 10))
+    # the paired interval is near the normal one for a difference of proportions
+    half = 1.96 * np.sqrt(60 - 40**2 / 1000) / 1000
+    assert found.low == pytest.approx(0.04 - half, abs=0.004)
+    assert found.high == pytest.approx(0.04 + half, abs=0.004)
+    assert rate(after, 0.95).value == pytest.approx(0.14)
+
+
+def test_intervals_hold_the_truth(rng: np.random.Generator) -> None:
+    """A paired bootstrap of a planted rise of bits covers it in at least nine of ten samples."""
+    held = 0
+    for _ in range(60):
+        before = rng.integers(0, 4, 300).astype(float)
+        after = before + (rng.random(300) < 0.1)
+        found = mean_change(before, after, rng, limit=5.0, level=0.95)
+        held += found.low <= 0.1 <= found.high
+    assert held >= 54
+
+
+def test_the_lowest_ratio_of_groups(rng: np.random.Generator) -> None:
+    codes = np.repeat([0, 1, 2], [1000, 1000, 10])
+    groups = Grouping("sex", ("a", "b", "few"), codes)
+    selected = np.zeros(2010, dtype=bool)
+    selected[:500], selected[1000:1250] = True, True
+    found = impact(groups, selected, 0.95)
+    assert found is not None
+    assert found[0].value == pytest.approx(0.5)
+    assert found[0].low < 0.5 < found[0].high
+    assert found[0].high - found[0].low < 0.15
+    assert found[1] == "sex b"  # the group of ten people is left out
+    after = selected.copy()
+    after[1000:1100] = False
+    moved = impact_change(groups, selected, after, rng, level=0.95)
+    assert moved is not None
+    assert moved.value == pytest.approx(0.2)
+    assert 0.15 < moved.low < 0.2 < moved.high < 0.25
+    assert impact(groups, np.zeros(2010, dtype=bool), 0.95) is None
