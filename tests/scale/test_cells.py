@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbits.paper import Contest
-from fairbits.paper import contest as compare
+from fairbits.paper import Contest, compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.research import ExperimentPlan
