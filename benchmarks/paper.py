@@ -30,6 +30,7 @@ from fairbits.paper import Contest, StrategyComparison
 from fairbits.paper import contest as compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
+from fairbits.paper.mitigation import mitigation_table
 from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.subjects import Roster, datasets, roster
 from fairbits.paper.tables import Results
@@ -52,6 +53,8 @@ class Making:
     ablated: tuple[str, ...] = ("census", "german", "default", "bank", "students")
     queries: int = 2_000_000
     rounds: int = 3
+    #: The table of mitigators in its smallest form.
+    quick: bool = False
 
 
 def part(command: str, *tables: Results) -> str:
@@ -132,6 +135,11 @@ def _ablation(making: Making) -> str:
     return part(f"fairbits paper ablation --subjects {names} {options}", table)
 
 
+def _mitigation(making: Making) -> str:
+    table = mitigation_table(making.subjects, making.work, quick=making.quick, progress=said("mitigation"))
+    return part("fairbits paper mitigation" + " --quick" * making.quick, table)
+
+
 PARTS: dict[str, Callable[[Making], str]] = {
     "made": made,
     "datasets": _datasets,
@@ -143,6 +151,7 @@ PARTS: dict[str, Callable[[Making], str]] = {
     "rivals": _rivals,
     "yardsticks": _yardsticks,
     "ablation": _ablation,
+    "mitigation": _mitigation,
 }
 
 
@@ -181,7 +190,7 @@ def remake(page: Path, making: Making, names: list[str]) -> None:
 def smallest(work: Path) -> Making:
     """Every table, with as little in it as there can be."""
     instant = {"compared": "heart", "plain": ("heart",), "ablated": ("heart",), "queries": 50_000, "rounds": 1}
-    return Making(roster(["heart"]), 0.1, 1, work, **instant)
+    return Making(roster(["heart"]), 0.1, 1, work, quick=True, **instant)
 
 
 def main() -> None:

@@ -39,6 +39,30 @@ def test_slopes(activation, head, outputs, favourable, rng) -> None:  # type: ig
     _check(learner, lambda: learner.slopes(rows, targets), rng)
     _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16]), rng)
     _check(learner, lambda: learner.pair_slopes(rows[:8], rows[8:16], whole=True), rng)
+    weights = rng.random(17)
+    _check(learner, lambda: learner.slopes(rows, targets, weights), rng)
+    if head != "linear":
+        _check(learner, lambda: learner.prejudice_slopes(rows[:16], np.array([0.5, 0.3, 0.15, 0.05])), rng)
+
+
+def test_rows_of_weight_zero_are_not_there(rng) -> None:  # type: ignore[no-untyped-def]
+    learner, rows, targets = _learner(rng, "tanh", "softmax", 2, 1)
+    weights = np.r_[np.ones(9), np.zeros(8)]
+    weighted = learner.slopes(rows, targets, weights * 17 / 9)
+    plain = learner.slopes(rows[:9], targets[:9])
+    assert weighted.loss == pytest.approx(plain.loss)
+    assert weighted.flat == pytest.approx(plain.flat)
+
+
+def test_weights_and_groups_that_do_not_fit(rng) -> None:  # type: ignore[no-untyped-def]
+    network, rows = random_network(rng, [3, 4, 1], head="sigmoid"), rng.normal(size=(20, 3))
+    targets = rng.integers(0, 2, 20)
+    with pytest.raises(OptionError, match="sample weights must be 20 finite numbers"):
+        refit(network, rows, targets, rng, sample_weights=np.ones(19))
+    with pytest.raises(OptionError, match="no groups are given"):
+        refit(network, rows, targets, rng, fitting=Fitting(5, prejudice=1.0))
+    with pytest.raises(OptionError, match="prejudice is -1"):
+        Fitting(prejudice=-1)
 
 
 def _task(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

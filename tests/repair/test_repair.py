@@ -17,7 +17,7 @@ from fairbits.audit.attack import repair
 from fairbits.debug import debug_run
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
-from fairbits.models.onnx.adapter import writer as onnx_writing
+from fairbits.models.onnx import writer as onnx_writing
 from fairbits.repair import Repair, repair_run
 from fairbits.repair.choice import pick, undominated
 from fairbits.repair.export import check_same, export

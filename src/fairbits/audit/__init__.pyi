@@ -1,3 +1,4 @@
+from .alternatives import alternatives_to as alternatives_to
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .fleet import audit_fleet as audit_fleet

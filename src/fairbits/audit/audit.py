@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbits.debug import DebugResult
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
-    from fairbits.repair import RepairResult
+    from fairbits.repair import Alternatives, RepairResult
     from fairbits.search import Budget, Strategy
     from fairbits.store import Run
 
@@ -373,6 +373,24 @@ class Audit:
             What was found; also written to the run's folder.
         """
         return self.open(run.folder).debug(**options)
+
+    def alternatives(self, **options: Any) -> Alternatives:
+        """Every less discriminatory alternative that is known here, judged on the same held-out rows, with its log.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`fairbits.audit.alternatives_to`: ``run``, ``proposals``, ``trials``, ``quick``, ``out``,
+            ``seed``, …
+
+        Returns
+        -------
+        Alternatives
+            ``front`` are the candidates that no other beats.
+        """
+        from fairbits.audit.alternatives import alternatives_to
+
+        return alternatives_to(self.subject, **options)
 
     def repair(self, run: Run, **options: Any) -> RepairResult:
         """Repair the model by what a run found.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
@@ -13,7 +14,7 @@ from fairbits.subject import Subject
 if TYPE_CHECKING:
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
-    from fairbits.repair import RepairResult
+    from fairbits.repair import Proposer, RepairResult
     from fairbits.search import Budget
 
 #: How long a fresh search attacks a network before and after its repair.
@@ -127,6 +128,7 @@ class AuditRun(Run):
         guarantee: int | None = None,
         choose: str | None = None,
         retrain: bool = True,
+        proposals: Sequence[str | Proposer] = (),
         attack_budget: Budget | str | None = ATTACK,
         seed: int = 0,
         threads: int | None = None,
@@ -148,6 +150,9 @@ class AuditRun(Run):
             Name of the repair to take instead.
         retrain
             Also try training with fewer bits.
+        proposals
+            What is tried beside the standard repairs: names such as "reweigh" ("mitigators" for all), or objects of
+            your own with a ``name`` and a ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
         attack_budget
             Budget of a fresh search against the model before and after, as "3s"; None makes none.
         seed
@@ -179,6 +184,7 @@ class AuditRun(Run):
             guarantee=guarantee,
             choose=choose,
             retrain=retrain,
+            proposals=proposals,
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.commands.alternatives import alternatives
 from fairbits.cli.commands.audit import audit
 from fairbits.cli.commands.cases import cases
 from fairbits.cli.commands.certify import certify
@@ -27,6 +28,7 @@ from fairbits.cli.commands.proxies import proxies
 from fairbits.cli.commands.repair import repair
 from fairbits.cli.commands.report import report
 from fairbits.cli.commands.search import search
+from fairbits.cli.commands.tune import tune
 from fairbits.cli.faults import FAILED, chain, sentence_of
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import INTERRUPTED
@@ -50,6 +52,8 @@ COMMANDS: dict[Callable[..., None], str] = {
     cases: "The people found by a search, the worst first.",
     debug: "The layers, neurons and attributes that the bits come from.",
     repair: "Repair the model of a run and export it.",
+    alternatives: "Guard, repairs, mitigators on one front, filed and exported.",
+    tune: "Other settings of the same kind of model, with fewer bits.",
     certify: "What is exact, proved or statistical about everybody.",
     proxies: "What the score tells about attributes the model never sees.",
     report: "Write report.html, report.md and summary.json of a run.",

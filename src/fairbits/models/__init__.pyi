@@ -17,6 +17,11 @@ from .direction import names_decide as names_decide
 from .direction import order_note as order_note
 from .direction import output_order as output_order
 from .direction import speaks_of as speaks_of
+from .estimator import Feed as Feed
+from .estimator import estimator_ending as estimator_ending
+from .estimator import estimator_of as estimator_of
+from .estimator import feed_of as feed_of
+from .estimator import write_estimator as write_estimator
 from .foreign import ForeignModel as ForeignModel
 from .foreign import attribute as attribute
 from .foreign import owned as owned

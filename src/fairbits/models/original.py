@@ -30,7 +30,7 @@ def ending_of(original: Any, options: ModelOptions | None = None) -> str:
     str
         Such as ".onnx".
     """
-    found = _settled(original, options or ModelOptions())
+    found = settled_original(original, options or ModelOptions())
     if isinstance(found, Path):
         return found.suffix.lower()
     framework = _framework_of(found)
@@ -64,7 +64,7 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
     # The ending stays last: frameworks go by it.
     partial = target.with_name(f".part-{target.name}")
     try:
-        found = _settled(original, options)
+        found = settled_original(original, options)
         if isinstance(found, Path):
             _from_file(network, found, partial, options)
         else:
@@ -76,8 +76,21 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
         partial.unlink(missing_ok=True)
 
 
-def _settled(original: Any, options: ModelOptions) -> Any:
-    """A path as a path, a reference as what it names, anything else as it is."""
+def settled_original(original: Any, options: ModelOptions) -> Any:
+    """A path as a path, a reference as what it names, anything else as it is.
+
+    Parameters
+    ----------
+    original
+        A path, a reference to code, or an object.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Any
+        A path or an object.
+    """
     if isinstance(original, str) and is_reference(original) and not Path(original).exists():
         return named_model(original, trust_code=options.trust_code)
     return Path(original) if isinstance(original, str) else original

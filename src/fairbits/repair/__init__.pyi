@@ -1,9 +1,17 @@
+from .alternatives import Alternative as Alternative
+from .alternatives import Alternatives as Alternatives
+from .alternatives import find_alternatives as find_alternatives
+from .candidate_files import write_candidates as write_candidates
 from .files import document as document
 from .groups import group_figures as group_figures
 from .proposals.blind import blinded as blinded
 from .proposals.blind import shrunk as shrunk
 from .proposals.guard import Guard as Guard
 from .proposals.guard import check_guarantee as check_guarantee
+from .proposals.proposer import Planner as Planner
+from .proposals.proposer import Proposal as Proposal
+from .proposals.proposer import Proposer as Proposer
+from .proposals.registry import PROPOSERS as PROPOSERS
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Figures as Figures

@@ -20,15 +20,21 @@ HELD_OUT_CASES = 5_000
 HELD_OUT_SHARE = 0.25
 #: Fewer held-out rows than this cannot tell two points of accuracy from nothing.
 FEW_ROWS = 500
+#: With fewer rows in a half, indirect bits are about all rows of the table.
+MANY_PEOPLE = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """Cases (full rows of codes), and rows of the table with their labels."""
+    """Cases (full rows of codes), and rows of the table with their labels.
+
+    ``people`` stand for the rows in figures that need no labels but many people (indirect bits).
+    """
 
     cases: Codes
     rows: Codes
     labels: npt.NDArray[np.float64]
+    people: Codes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +68,8 @@ class Halves:
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
         plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen])
         held_out = replace(judged, rows=judged.rows[rest], labels=judged.labels[rest])
+        everybody = np.concatenate([self.training.rows, judged.rows])
+        plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
         note = (
             f"the model knows its training rows by heart, so repairs are chosen on {len(chosen)} rows that it has not "
             f"seen and judged on {len(rest)} others."
@@ -80,30 +88,42 @@ class Halves:
         return replace(self, plan=plan, held_out=held_out, evidence=evidence)
 
 
-def split(run: Run, subject: Subject, rng: np.random.Generator) -> Halves:
+def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_cases: bool = False) -> Halves:
     """Split the cases of a run and the rows of its subject.
+
+    With ``rows_for_cases`` a run without cases is no error: the rows stand for them.
 
     Parameters
     ----------
     run
         The run.
     subject
-        The model, its table and its schema.
+        The model and its table.
     rng
         Source of random numbers.
-
-    Returns
-    -------
-    Halves
-        The two halves of the evidence.
+    rows_for_cases
+        Whether the rows stand for cases where a run has none.
     """
     plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
-    pool, judged = _cases(run, rng)
+    try:
+        pool, judged = _cases(run, rng)
+    except OptionError:
+        if not rows_for_cases:
+            raise
+        pool, judged = plan_rows[0][rng.permutation(len(plan_rows[0]))], judge_rows[0]
+        notes += ["the search found nobody whose twins are told apart, so figures on cases are about rows."]
     plan = Half(pool[:PLAN_CASES], *plan_rows)
     held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
+    everybody = np.concatenate([plan.rows, held_out.rows])
+    plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
     return Halves(plan, held_out, plan, pool, RepairEvidence(*sizes, unseen, tuple(notes)))
+
+
+def _with_people(half: Half, everybody: Codes) -> Half:
+    """A half of few rows, with all rows of the table for figures that need many people and no labels."""
+    return replace(half, people=None if len(half.rows) >= MANY_PEOPLE else everybody)
 
 
 def _few(rows: int, *, regression: bool) -> list[str]:

@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 from fairbits.data import load_subject
 from fairbits.domain import Codes, Encoding
 from fairbits.errors import FairbitsError, MissingDependencyError
-from fairbits.models import Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
+from fairbits.models import CanSave, Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
+from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.records import Fitted
 from fairbits.repair.subject import TABLE, has_table_file, subject_text
 from fairbits.store import write_whole
 from fairbits.subject import Subject, table_of_subject
@@ -55,19 +57,21 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
             old.unlink(missing_ok=True)
 
 
-def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
+def export(model: Model, subject: Subject, folder: Path, people: Codes, *, fitted: Fitted | None = None) -> Export:
     """Write a repaired model into the folder.
 
     Parameters
     ----------
     model
-        The model.
+        The repaired model.
     subject
-        The model, its table and its schema.
+        The model that was repaired, its table and its schema.
     folder
         Folder of the run.
     people
         People whose scores files are compared by, (n, attributes).
+    fitted
+        How a model is asked that was fitted anew, and what there is to write; None for other repairs.
 
     Returns
     -------
@@ -78,9 +82,30 @@ def export(model: Model, subject: Subject, folder: Path, people: Codes) -> Expor
         from fairbits.repair.guard_files import export_guard
 
         return export_guard(model, subject, folder, people)
+    if isinstance(model, GroupThresholds):
+        from fairbits.repair.estimator_files import export_thresholds
+
+        return export_thresholds(model, subject, folder, people)
+    if fitted is not None and fitted.estimator is not None:
+        from fairbits.repair.estimator_files import export_estimator
+
+        return export_estimator(fitted, subject, folder, people)
+    if not isinstance(model, Network) and isinstance(model, CanSave):
+        return _own_file(model, folder)
     if not isinstance(model, Network):
-        raise FairbitsError(f"a repaired {type(model).__name__!r} has no file format here.")
+        note = f"a repaired {type(model).__name__!r} has no file format here; give it save(path) to have it written."
+        remove_old(folder)
+        return Export((), None, (note,))
     return export_network(model, subject, folder, people)
+
+
+def _own_file(model: CanSave, folder: Path) -> Export:
+    """A model from outside that writes itself: nobody here can read it back to compare."""
+    remove_old(folder, [NAME])
+    path = folder / NAME
+    model.save(path)
+    note = f"{NAME} was written by the proposal itself, in a format of its own; it was not loaded again."
+    return Export((path,), None, (note,))
 
 
 def export_network(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:

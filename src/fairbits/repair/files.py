@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from fairbits._version import __version__
 from fairbits.repair.proposals.blind import WARNING
-from fairbits.repair.proposals.registry import neurons_in_words
+from fairbits.repair.proposals.weights import neurons_in_words
 from fairbits.repair.records import Figures, Repair, RepairResult
 from fairbits.store import write_json, write_whole
 
@@ -48,6 +48,8 @@ COLUMNS = pa.schema(
         ("dominated", pa.bool_()),
         ("loss_upper", pa.float64()),
         ("balanced_loss_upper", pa.float64()),
+        ("family", pa.string()),  # who proposed it
+        ("coding", pa.string()),  # which groups it was told about
     ]
 )
 
@@ -94,6 +96,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "partition": result.partition,
         "chosen": None if result.chosen is None else result.chosen.name,
         "reason": result.reason,
+        "left_out": [{"proposal": name, "reason": reason} for name, reason in result.left_out],
         "evidence": asdict(result.evidence),
         "before": {"plan": asdict(result.before_plan), "held_out": asdict(result.before_held_out)},
         "repairs": [_plain(repair) for repair in result.repairs],
@@ -113,7 +116,8 @@ def document(result: RepairResult) -> dict[str, Any]:
 
 
 def _plain(repair: Repair) -> dict[str, Any]:
-    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in ("network", "plan", "held_out")}
+    apart = ("network", "plan", "held_out", "fitted")
+    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in apart}
     kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
     return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}
 
@@ -130,7 +134,17 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
                 "neuron_count": len(repair.neurons),
                 "chosen": repair is result.chosen,
             }
-            for name in ("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", *_PROVED):
+            for name in (
+                "shrink",
+                "retrained",
+                "yardstick",
+                "within_budget",
+                "on_front",
+                "words",
+                "family",
+                "coding",
+                *_PROVED,
+            ):
                 row[name] = getattr(repair, name)
             for name in _FIGURES:
                 row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,9 +15,12 @@ from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator, evaluator_of, variance_explained
 from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
+from fairbits.repair.groups import group_figures
+from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import Loss, accuracy_loss, balanced_loss, variance_loss
+from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures
+from fairbits.repair.records import Figures, Fitted, RepairGroup
 from fairbits.subject import Subject, decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
@@ -56,6 +59,18 @@ class Setting:
         """
         return self.own.with_model(network)
 
+    def about(self, fitted: Fitted | None) -> Setting:
+        """The same for a model that was fitted anew and may take other inputs.
+
+        Parameters
+        ----------
+        fitted
+            How the model is asked; None for one that takes the subject's inputs.
+        """
+        if fitted is None or fitted.encoding is self.subject.encoding:
+            return self
+        return replace(self, subject=replace(self.subject, model=fitted.model, encoding=fitted.encoding))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
@@ -64,6 +79,9 @@ class Judged:
     figures: Figures
     answers: npt.NDArray[np.floating | np.integer]
     labels: npt.NDArray[np.float64]
+    evaluation: Evaluation  # of the rows that were measured
+    indirect: tuple[IndirectBits, ...] = ()
+    groups: tuple[RepairGroup, ...] = ()
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
@@ -86,15 +104,48 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
-    rows = _figures(evaluator.evaluate(_spread(half.rows)), regression)
+    measured = evaluator.evaluate(_spread(half.rows))
     answers = answers_of(model, setting.subject, half.rows)
+    indirect = indirect_bits(evaluator, setting.subject.schema, half.rows if half.people is None else half.people)
+    most = max(indirect, key=lambda one: one.bits, default=None)
+    groups = groups_of(answers, half, setting.subject)
+    single = [one for one in groups if len(one.attributes) == 1]
     figures = Figures(
         variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
         None if regression else balanced(answers, half.labels),
         *cases,
-        *rows,
+        *_figures(measured, regression),
+        indirect_bits=None if most is None else most.bits,
+        indirect_bits_low=None if most is None else most.low,
+        selection_gap=max((g.selection for g in single if g.selection is not None), default=None),
+        odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
+        impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),
     )
-    return Judged(figures, answers, half.labels)
+    return Judged(figures, answers, half.labels, measured, indirect, groups)
+
+
+def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
+    """Selection and odds of groups; a regression selects nobody.
+
+    Parameters
+    ----------
+    answers
+        What is decided about the rows.
+    half
+        The rows and cases.
+    subject
+        The model and its table.
+    """
+    if subject.schema.regression:
+        return ()
+    favourable = subject.schema.favourable_index
+    return group_figures(subject.schema, half.rows, answers == favourable, half.labels == favourable)
+
+
+def _impact_ratio(groups: RepairGroup) -> float | None:
+    """The lowest selection rate over the highest; None with one group, or where nobody is selected."""
+    rates = [one.selection_rate for one in groups.groups]
+    return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else None
 
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
@@ -115,7 +166,7 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
         Decisions, (n,).
     """
     schema = subject.schema
-    if isinstance(model, Guard):  # asked about people, it uses the engine
+    if isinstance(model, Guard | GroupThresholds):  # asked about people, they use the engine
         if len(schema.classes) > 2:
             return schema.rule.most_likely(model.people_class_scores(rows))
         scores = model.people_scores(rows)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from fairbits.domain import quality
+from fairbits.domain import Encoding, quality
 from fairbits.models import Do, Model
 
 
@@ -15,7 +15,11 @@ class Figures:
     """How one network does: on cases of the run, and on rows of the table.
 
     ``accuracy`` is the share of explained variance for a regression, which has neither a balanced accuracy nor ID
-    rates. ``id_rate`` is the share of people whose twins do not all get the same decision.
+    rates. ``id_rate`` is the share of people whose twins do not all get the same decision. ``indirect_bits`` is what
+    the average over twins tells about the protected attribute of which it tells most (over the whole
+    table where a half has fewer than 200 rows, None where that is too small as well);
+    ``selection_gap`` and ``odds_gap`` (average odds) are the largest differences between the groups of one attribute,
+    ``impact_ratio`` the lowest selection rate over the highest; groups of fewer than 30 people count nowhere.
     """
 
     accuracy: float
@@ -30,6 +34,11 @@ class Figures:
     q_inf_mean_rows: float
     q_1_mean_rows: float
     id_rate_rows: float | None
+    indirect_bits: float | None = None
+    indirect_bits_low: float | None = None
+    selection_gap: float | None = None
+    odds_gap: float | None = None
+    impact_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,18 @@ class Attack(Protocol):
 
     def __call__(self, network: Model, *, evaluations: int | None = None) -> Attacked:
         """Attack for as long as planned, or for exactly so many evaluations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file.
+
+    ``estimator`` is the fitted object of its library; None for a native network.
+    """
+
+    model: Model
+    encoding: Encoding
+    estimator: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +101,9 @@ class Repair:
     dominated: bool = False
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
+    family: str = "repair"  # who proposed it: the name of its proposer
+    coding: str = ""  # which groups it was told about, where it was told any
+    fitted: Fitted | None = field(default=None, repr=False)  # a model that was fitted anew, with its own inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +171,7 @@ class RepairResult:
     warnings: tuple[str, ...] = ()
     reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
+    left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
 
     @property
     def regression(self) -> bool:

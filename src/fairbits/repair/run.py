@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from fairbits.domain import GrantOptions, quality
-from fairbits.errors import OptionError
+from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.models import Model, Network
 from fairbits.repair.choice import pick, undominated
-from fairbits.repair.evidence import Half, Halves, split
+from fairbits.repair.evidence import Halves, split
 from fairbits.repair.export import Export, export, remove_old
 from fairbits.repair.files import write
-from fairbits.repair.groups import group_figures
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
+from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
-from fairbits.repair.proposals.registry import Planner, Proposal, Watch
+from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watch
+from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
@@ -45,6 +46,7 @@ def repair_run(
     guarantee: int | None = None,
     choose: str | None = None,
     retrain: bool = True,
+    proposals: Sequence[str | Proposer] = (),
     attack: Attack | None = None,
     subject: Subject | None = None,
     seed: int = 0,
@@ -67,16 +69,19 @@ def repair_run(
         Take the repair of this name, whatever it costs.
     retrain
         Whether further training is tried.
+    proposals
+        What is tried beside the standard repairs: names of the registry ("mitigators" for all of them), or objects of
+        your own with a ``name`` and a ``propose(planner)`` that gives :class:`Proposal` objects.
     attack
         Runs a fresh search against a model.
     subject
-        The subject; needed only for a run that does not say where its model is.
+        The subject of the run, where neither a name nor a file says what it was.
     seed
-        Same seed, same repairs.
+        Same seed, same repair.
     threads
         Number of threads; None means all cores.
     watch
-        Progress callback, called with what is being done.
+        Is told what is done.
     **grants
         What the subject's files may do.
 
@@ -87,6 +92,7 @@ def repair_run(
         is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
+    proposers = (*STANDARD, *proposers_of(proposals))
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
     watch = watch or _silent
@@ -105,11 +111,10 @@ def repair_run(
             f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
             f"search longer, or with a smaller --epsilon."
         )
-    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee)
     suspect = _suspect_layer(opened.folder, len(model.weights) - 1) if isinstance(model, Network) else None
-    repairs = _judged(
-        list(planner.proposals(suspect=suspect, retrain=retrain)), halves, setting, starts, max_accuracy_loss
-    )
+    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee, suspect, retrain)
+    made, left_out = proposed(planner, proposers, asked_by_name(proposals))
+    repairs = [repair for repair, _ in judged_all(made, halves, setting, starts, max_accuracy_loss)]
     if guarantee is not None:
         choose = "average" if guarantee == 1 else f"guard-{guarantee}"
     chosen, reason = pick(
@@ -126,11 +131,14 @@ def repair_run(
     if chosen is None:
         remove_old(opened.folder)
     else:
-        attacked = _attacked(attack, model, chosen.network, watch)
-        groups = [_groups(one, halves.held_out, about) for one in (model, chosen.network)]
+        attacked = _attacked(attack, model, chosen, watch)
+        groups = [
+            starts[1].groups,
+            judge(chosen.network, halves.held_out, setting.about(chosen.fitted)).groups,
+        ]
         watch("writing and checking the repaired model")
         people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
-        written = export(chosen.network, about, opened.folder, people)
+        written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -148,9 +156,14 @@ def repair_run(
         attack_after=attacked[1],
         files=written.files,
         subject_file=written.subject_file,
-        warnings=(*written.warnings, *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss))),
+        warnings=(
+            *written.warnings,
+            *_not_attacked(attack, chosen),
+            *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
+        ),
         reason=reason,
         identity=about.identity.id,
+        left_out=left_out,
     )
     write(result, opened.folder, opened.content())
     return result
@@ -198,22 +211,81 @@ def memorised(halves: Halves, subject: Subject) -> bool:
     return bool(rates[0] - rates[1] > MEMORISED * max(spread, 1e-12))
 
 
-def _judged(
-    proposals: Sequence[Proposal],
+def proposed(
+    planner: Planner, proposers: Sequence[Proposer], wanted: frozenset[str]
+) -> tuple[list[tuple[str, Proposal]], tuple[tuple[str, str], ...]]:
+    """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the reason.
+
+    Parameters
+    ----------
+    planner
+        What they get.
+    proposers
+        Whom to ask.
+    wanted
+        Those that must have something to propose: their reason is raised.
+    """
+    found: list[tuple[str, Proposal]] = []
+    left_out: list[tuple[str, str]] = []
+    for one in proposers:
+        mine: list[Proposal] = []
+        try:
+            for proposal in one.propose(planner):
+                _check_proposal(one.name, proposal, [*found, *((one.name, p) for p in mine)])
+                mine.append(proposal)
+        except (CapabilityError, TableError, MissingDependencyError) as error:
+            if one.name in wanted:
+                raise
+            left_out.append((one.name, str(error)))
+        found += [(one.name, proposal) for proposal in mine]
+    return found, tuple(left_out)
+
+
+def _check_proposal(proposer: str, proposal: Any, before: Sequence[tuple[str, Proposal]]) -> None:
+    """Refuse what cannot be judged: people may bring proposers of their own."""
+    if not isinstance(proposal, Proposal) or not isinstance(proposal.network, Model):
+        what = type(proposal.network if isinstance(proposal, Proposal) else proposal).__name__
+        raise OptionError(
+            f"{proposer!r} proposed a {what!r}; a proposal is a Proposal(name, words, model) whose model has inputs "
+            f"and scores."
+        )
+    if any(proposal.name == other.name for _, other in before):
+        raise OptionError(f"{proposer!r} proposed {proposal.name!r}, which there is already; choose another name.")
+
+
+def judged_all(
+    proposals: Sequence[tuple[str, Proposal]],
     halves: Halves,
     setting: Setting,
     before: tuple[Judged, Judged],
     budget: float,
-) -> list[Repair]:
-    """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats."""
-    repairs = []
-    for p in proposals:
-        plan, held_out = judge(p.network, halves.plan, setting), judge(p.network, halves.held_out, setting)
+) -> list[tuple[Repair, Judged]]:
+    """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats.
+
+    Each comes with its judgement on the held-out half.
+
+    Parameters
+    ----------
+    proposals
+        Each with its proposer's name.
+    halves
+        Both halves of the evidence.
+    setting
+        The subject, and how its twins are told apart.
+    before
+        The model as it is, on both halves.
+    budget
+        The accuracy that may be lost.
+    """
+    repairs, judgements = [], []
+    for family, p in proposals:
+        about = setting.about(p.fitted)
+        plan, held_out = judge(p.network, halves.plan, about), judge(p.network, halves.held_out, about)
         lost, lost_balanced = losses(before[0], plan)
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
-        bound, proof = proved(p.network, setting)
+        bound, proof = proved(p.network, about)
         repairs.append(
             Repair(
                 name=p.name,
@@ -230,11 +302,16 @@ def _judged(
                 proof=proof,
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+                family=family,
+                coding=p.coding,
+                fitted=p.fitted,
             )
         )
+        judgements.append(held_out)
     points = [(r.held_out.accuracy, -r.held_out.k_mean, -(r.held_out.id_rate or 0.0)) for r in repairs]
     repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
-    return [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
+    repairs = [replace(r, dominated=not best) for r, best in zip(repairs, undominated(repairs), strict=True)]
+    return list(zip(repairs, judgements, strict=True))
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
@@ -266,10 +343,11 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
+    warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING
     found = (
         []
         if chosen.shrink == 0 and chosen.k_max_proved is None
-        else [f"{WARNING} See the group figures." if decides else WARNING]
+        else [f"{warning} See the group figures." if decides else warning]
     )
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + _SLACK:
@@ -284,24 +362,22 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
     return found
 
 
+def _not_attacked(attack: Attack | None, chosen: Repair | None) -> list[str]:
+    if attack is None or chosen is None or chosen.fitted is None or chosen.fitted.estimator is None:
+        return []
+    return [f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."]
+
+
 def _attacked(
-    attack: Attack | None, before: Model, after: Model, watch: Watch
+    attack: Attack | None, before: Model, chosen: Repair, watch: Watch
 ) -> tuple[Attacked | None, Attacked | None]:
-    if attack is None:
+    own_inputs = chosen.fitted is not None and chosen.fitted.estimator is not None
+    if attack is None or own_inputs:  # the attack asks models that take the subject's own inputs
         return None, None
     watch("attacking both models with a fresh search")
     first = attack(before)
     # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
-    return first, attack(after, evaluations=first.evaluations)
-
-
-def _groups(model: Model, half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
-    """Selection and odds of groups; a regression selects nobody."""
-    if subject.schema.regression:
-        return ()
-    favourable = subject.schema.favourable_index
-    favoured = answers_of(model, subject, half.rows) == favourable
-    return group_figures(subject.schema, half.rows, favoured, half.labels == favourable)
+    return first, attack(chosen.network, evaluations=first.evaluations)
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 _Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation")
+QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation")
 
 
 def paper(
     question: Annotated[
-        str, typer.Argument(help="datasets, rq1, rq2, rq3, field (rq2 with every strategy) or ablation.")
+        str,
+        typer.Argument(help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation or mitigation."),
     ],
     subjects: Annotated[
         _Text, typer.Option(help="Subjects, separated by commas.", show_default="the paper's ten")
@@ -36,6 +37,8 @@ def paper(
         bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs.")
     ] = False,
     queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
+    trials: Annotated[int, typer.Option(help="Settings that mitigation tries of each model's own training.")] = 20,
+    quick: Annotated[bool, typer.Option("--quick", help="Mitigation in its smallest form, as a smoke test.")] = False,
     partition: PartitionName = "constrained",
     threads: Threads = 0,
     workers: Workers = None,
@@ -50,7 +53,9 @@ def paper(
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
     _check(question, strategies, repeats, full)
-    from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, roster, rq3
+    if question != "mitigation" and (quick or trials != 20):
+        raise OptionError(f"--{'quick' if quick else 'trials'} does not apply to {question!r}; it is for mitigation.")
+    from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, mitigation_table, roster, rq3
     from fairbits.search import seconds_of
 
     found = roster(None if subjects is None else names_of(subjects, "--subjects"))
@@ -72,6 +77,12 @@ def paper(
                     threads=threads_of(threads),
                     executor_options=executor_options,
                     progress=progress,
+                ),
+            )
+        elif question == "mitigation":
+            tables = (
+                mitigation_table(
+                    found, out, trials=trials, quick=quick, threads=threads_of(threads), progress=progress
                 ),
             )
         elif question == "rq3":
@@ -112,7 +123,9 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
         raise OptionError(
             f"--repeats is {repeats}, but rq3 names layers and neurons, which have no mean; leave it out."
         )
-    if question in ("datasets", "ablation") and (strategies is not None or full):
+    if question == "mitigation" and repeats != 1:
+        raise OptionError(f"--repeats is {repeats}, but mitigation judges every candidate once; leave it out.")
+    if question in ("datasets", "ablation", "mitigation") and (strategies is not None or full):
         option = "--full" if full else "--strategies"
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")
 

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
+from fairbits.cli.options import (
+    Json,
+    Ray,
+    RunPlace,
+    Threads,
+    Workers,
+    executor_options_of,
+    granting,
+    names_of,
+    threads_of,
+)
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -27,6 +37,10 @@ def repair(
         typer.Option(help="Take this repair, e.g. blind.", show_default="the lowest proved k within the budget"),
     ] = None,
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="Leave out repairs by further training.")] = False,
+    also: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads the annotation at run time
+        typer.Option(help="Mitigators to try beside the repairs, by commas: reweigh, … or mitigators for all."),
+    ] = None,
     attack_budget: Annotated[
         str, typer.Option(help="How long a fresh search attacks: 3s, 20000 people (as 20000), or 0 for none.")
     ] = "3s",
@@ -55,6 +69,7 @@ def repair(
             guarantee=guarantee,
             choose=choose,
             retrain=not no_retrain,
+            proposals=[] if also is None else names_of(also, "--also"),
             attack_budget=budget,
             seed=seed,
             threads=threads_of(threads),

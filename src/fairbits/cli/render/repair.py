@@ -28,6 +28,7 @@ _ROWS = (
     ("mean k, rows", "k_mean_rows", "number"),
     ("largest k, rows", "k_max_rows", "whole"),
     ("ID rate, rows", "id_rate_rows", "rate"),
+    ("indirect bits", "indirect_bits", "bits"),
 )
 #: Names of small groups that a line shows.
 _NAMED = 3
@@ -87,6 +88,8 @@ def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
         console.print(Text(f"Written, loaded again and compared: {path}"), soft_wrap=True)
     if result.subject_file is not None:
         console.print(Text(f"To measure or search it: fairbits measure {result.subject_file}"), soft_wrap=True)
+    for name, reason in result.left_out:
+        console.print(Text(f"Left out: {harmless(name)}: {harmless(reason)}", style="yellow"))
     for note in (*result.evidence.notes, *result.warnings):
         console.print(Text(f"Note: {harmless(note)}", style="yellow"))
 
@@ -216,4 +219,10 @@ def _points(change: float) -> str:
 
 
 def _shown(value: float, kind: str) -> str:
-    return {"rate": f"{value:.1%}", "number": f"{value:.2f}", "whole": f"{value:g}", "count": f"{value:,.0f}"}[kind]
+    return {
+        "rate": f"{value:.1%}",
+        "number": f"{value:.2f}",
+        "bits": f"{value:.3f}",
+        "whole": f"{value:g}",
+        "count": f"{value:,.0f}",
+    }[kind]

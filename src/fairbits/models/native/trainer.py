@@ -23,12 +23,16 @@ Floats = npt.NDArray[Any]
 Pairs = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 
 _DECAY_1, _DECAY_2, _TINY = 0.9, 0.999, 1e-8
+#: Rows that the prejudice of a step is estimated by, and of each group at least.
+_DRAWN, _FEWEST_DRAWN = 512, 16
+#: Mean scores of groups stay this far from 0 and 1, where their log-odds end.
+_LOWEST = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
     """How long and how hard to train. ``consistency`` weighs the squared difference of the scores of a pair, and with
-    ``whole`` that of the probabilities of all classes.
+    ``whole`` that of the probabilities of all classes. ``prejudice`` weighs what the score tells about groups.
 
     The learning rate falls to zero over the updates. ``seconds`` ends the training early; the result then depends on
     the machine, so nothing is said by default.
@@ -40,6 +44,7 @@ class Fitting:
     consistency: float = 0.0
     whole: bool = False
     seconds: float | None = None
+    prejudice: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("updates", "batch", "learning_rate"):
@@ -47,6 +52,8 @@ class Fitting:
                 raise OptionError(f"{name} is {getattr(self, name)}; training needs a number larger than 0.")
         if not self.consistency >= 0:
             raise OptionError(f"consistency is {self.consistency}; give the weight of the penalty, 0 or more.")
+        if not self.prejudice >= 0:
+            raise OptionError(f"prejudice is {self.prejudice}; give the weight of the penalty, 0 or more.")
 
 
 def refit(
@@ -58,6 +65,8 @@ def refit(
     fitting: Fitting | None = None,
     pairs: Pairs | None = None,
     frozen: npt.ArrayLike = (),
+    sample_weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Network:
     """A network of the same shape, trained further on encoded rows.
 
@@ -77,6 +86,10 @@ def refit(
         Pairs of rows that should be scored alike.
     frozen
         Positions of inputs whose weights stay as they are.
+    sample_weights
+        How much each row counts, 1 on average.
+    groups
+        One number from 0 per row: what the score should not tell, where ``prejudice`` is above 0.
 
     Returns
     -------
@@ -88,7 +101,7 @@ def refit(
     ModelError
         If rows and targets differ in number.
     OptionError
-        If a penalty on pairs is asked for and none are given.
+        If a penalty on pairs or groups is asked for and none are given, or weights do not fit the rows.
     """
     from threadpoolctl import threadpool_limits
 
@@ -99,20 +112,56 @@ def refit(
         raise ModelError(f"training needs rows and as many targets, but got {len(rows)} and {len(wanted)}.")
     if fitting.consistency and pairs is None:
         raise OptionError(f"consistency is {fitting.consistency:g}, but no pairs are given; say what should be alike.")
+    weights = None if sample_weights is None else _checked_weights(sample_weights, len(rows))
+    if fitting.prejudice and groups is None:
+        raise OptionError(f"prejudice is {fitting.prejudice:g}, but no groups are given; say whom it should not tell.")
+    members = None if groups is None or not fitting.prejudice else _Members.of(np.asarray(groups), len(rows))
     scaling = _Scaling.of(rows)
     learner = Learner(scaling.unfolded(network), targets=wanted)
     kept = np.asarray(frozen, dtype=np.int64)
     scaled = scaling(rows)
     with threadpool_limits(1):
         for mine, rate in _steps(len(rows), fitting, rng):
-            loss = learner.slopes(scaled[mine], wanted[mine])
+            loss = learner.slopes(scaled[mine], wanted[mine], None if weights is None else weights[mine])
             if pairs is not None and fitting.consistency:
                 one, other = pairs(rng, fitting.batch // 2 or 1)
                 apart = learner.pair_slopes(scaling(one), scaling(other), whole=fitting.whole)
                 loss.add(apart, fitting.consistency)
+            if members is not None:
+                loss.add(learner.prejudice_slopes(scaled[members.drawn(rng)], members.shares), fitting.prejudice)
             loss.weights[0][kept] = 0
             learner.step(loss, rate)
     return scaling.folded(learner.network())
+
+
+def _checked_weights(given: npt.ArrayLike, rows: int) -> Floats:
+    """Weights of rows, 1 on average."""
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != (rows,) or not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() == 0:
+        raise OptionError(
+            f"sample weights must be {rows} finite numbers, 0 or more and not all 0, but got shape {weights.shape}."
+        )
+    return (weights / weights.mean()).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Members:
+    """The rows of every group, and how many people it has: as many of each are drawn, so that small ones are heard."""
+
+    rows: tuple[npt.NDArray[np.int64], ...]
+    shares: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, groups: npt.NDArray[Any], rows: int) -> _Members:
+        if groups.shape != (rows,):
+            raise OptionError(f"groups must be one number per row, but got shape {groups.shape} for {rows} rows.")
+        found = tuple(np.flatnonzero(groups == value) for value in np.unique(groups))
+        return cls(found, np.array([len(one) for one in found]) / rows)
+
+    def drawn(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Row numbers, the same number from every group, group after group."""
+        each = max(_FEWEST_DRAWN, _DRAWN // len(self.rows))
+        return np.concatenate([one[rng.integers(0, len(one), each)] for one in self.rows])
 
 
 @dataclass(slots=True)
@@ -168,7 +217,7 @@ class Learner:
             raise ModelError("training diverged: the weights are no longer finite; choose a smaller learning rate.")
         return replace(self._origin, weights=arrays[0], biases=arrays[1])
 
-    def slopes(self, rows: Floats, targets: Floats) -> Slopes:
+    def slopes(self, rows: Floats, targets: Floats, weights: Floats | None = None) -> Slopes:
         """Cross-entropy against classes, or the squared error against values, with its slopes.
 
         Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
@@ -179,6 +228,8 @@ class Learner:
             Encoded rows, (n, inputs).
         targets
             Positions of classes or values, (n,), or probabilities, (n, classes).
+        weights
+            How much each row counts; None for all alike.
 
         Returns
         -------
@@ -186,33 +237,62 @@ class Learner:
             Loss and slopes.
         """
         befores, afters = self._forward(rows)
-        logits = afters[-1]
+        slope, losses = self._losses(afters[-1], targets)
+        if weights is not None:
+            slope, losses = slope * weights[:, None], losses * weights
+        return self._backward(rows, befores, afters, slope, float(losses.mean()))
+
+    def _losses(self, logits: Floats, targets: Floats) -> tuple[Floats, Floats]:
+        """The slope along the logits of each row, and its loss."""
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
-            return self._backward(rows, befores, afters, (2 * miss / self._unit)[:, None], float(np.mean(miss**2)))
+            return (2 * miss / self._unit)[:, None], miss**2
         if targets.ndim == 2:
-            return self._soft_slopes(rows, befores, afters, targets.astype(logits.dtype))
+            return self._soft_losses(logits, targets.astype(logits.dtype))
         if self._origin.head == "sigmoid":
             sign = np.where(targets == 1, 1, -1).astype(logits.dtype)
             margin = sign * logits[:, 0]
-            return self._backward(
-                rows, befores, afters, (-sign * special.expit(-margin))[:, None], float(np.logaddexp(0, -margin).mean())
-            )
-        own = (np.arange(len(rows)), targets.astype(np.int64))
+            return (-sign * special.expit(-margin))[:, None], np.logaddexp(0, -margin)
+        own = (np.arange(len(logits)), targets.astype(np.int64))
         logs = special.log_softmax(logits, axis=1)
         slope = np.exp(logs)
         slope[own] -= 1
-        return self._backward(rows, befores, afters, slope, float(-logs[own].mean()))
+        return slope, -logs[own]
 
-    def _soft_slopes(self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], wanted: Floats) -> Slopes:
-        logits = afters[-1]
+    def _soft_losses(self, logits: Floats, wanted: Floats) -> tuple[Floats, Floats]:
         if self._origin.head == "sigmoid":
             slope = special.expit(logits) - wanted[:, 1:]
-            loss = np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
-            return self._backward(rows, befores, afters, slope, float(loss.mean()))
+            return slope, np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
         logs = special.log_softmax(logits, axis=1)
-        loss = -(wanted * logs).sum(axis=1)
-        return self._backward(rows, befores, afters, np.exp(logs) - wanted, float(loss.mean()))
+        return np.exp(logs) - wanted, -(wanted * logs).sum(axis=1)
+
+    def prejudice_slopes(self, rows: Floats, shares: npt.NDArray[np.float64]) -> Slopes:
+        """What the decision tells about the group, in nats: the mutual information of both (Kamishima et al. 2012).
+
+        With p_s the mean score of group s and p that of everybody, it is the mean over groups of KL(p_s ‖ p), whose
+        slope along the score of one of n_s people is share_s / n_s · (logit p_s − logit p).
+
+        Parameters
+        ----------
+        rows
+            Encoded rows, as many people of each group, group after group.
+        shares
+            The groups' sizes, adding up to 1.
+
+        Returns
+        -------
+        Slopes
+            Loss and slopes.
+        """
+        befores, afters = self._forward(rows)
+        scores, tilt = self._scores(afters[-1])
+        means = np.clip(scores.reshape(len(shares), -1).mean(axis=1, dtype=np.float64), _LOWEST, 1 - _LOWEST)
+        base = float(shares @ means)
+        gap = special.logit(means) - special.logit(base)
+        loss = float(shares @ (special.rel_entr(means, base) + special.rel_entr(1 - means, 1 - base)))
+        each = len(rows) // len(shares)
+        pull = np.repeat(shares * len(shares) * gap, each)  # `_backward` divides by all rows
+        return self._backward(rows, befores, afters, (tilt * pull[:, None]).astype(rows.dtype), loss)
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
         """The squared difference between the scores of pairs, with its slopes.

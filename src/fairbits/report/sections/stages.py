@@ -36,6 +36,7 @@ _FIGURES = (
     ("k_mean_rows", "mean k of rows", "number"),
     ("k_max_rows", "largest k of rows", "whole"),
     ("id_rate_rows", "rows whose decision flips", "share"),
+    ("indirect_bits", "indirect bits, through other attributes", "number"),
 )
 _ATTACK = (
     ("evaluations", "people asked, fresh search", "whole"),
@@ -199,7 +200,9 @@ def _words(repair: dict[str, Any], first: int) -> str:
 
 def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, Any]) -> tuple[Change, ...]:
     by = quality(regression=before["balanced_accuracy"] is None)
-    found = [Change(words.format(quality=by), before[name], after[name], kind) for name, words, kind in _FIGURES]
+    found = [
+        Change(words.format(quality=by), before.get(name), after.get(name), kind) for name, words, kind in _FIGURES
+    ]
     if attack["before"] and attack["after"]:
         found += [Change(words, attack["before"][n], attack["after"][n], kind) for n, words, kind in _ATTACK]
     return tuple(change for change in found if change.before is not None)

@@ -1,0 +1,182 @@
+"""The fitted object of a library behind a model: found again, given rows as it was trained on them, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
+from fairbits.errors import CapabilityError, FairbitsError
+from fairbits.models.base import Model, kind_of
+from fairbits.models.foreign import attribute
+from fairbits.models.native.network import Network
+from fairbits.models.options import ModelOptions
+from fairbits.models.original import settled_original
+from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.trees.model import TreeModel
+
+#: Files of estimators that can be read as objects.
+_ENDINGS = {".skops", *PICKLES}
+
+#: Rows as codes to rows as the estimator takes them.
+Feed = Callable[[Codes], Any]
+
+
+def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
+    """The fitted estimator that a model was read from: an object with ``fit`` and ``get_params``.
+
+    Parameters
+    ----------
+    original
+        What the model was read from: a path, a reference to code, or the object itself.
+    model
+        The model as it is asked, for the sentence.
+    options
+        How it was read.
+
+    Raises
+    ------
+    CapabilityError
+        If there is none: a function, an endpoint, a booster's own file, a network.
+    """
+    found = settled_original(original, options)
+    if isinstance(found, Path):
+        suffix = found.suffix.lower()
+        if suffix not in _ENDINGS:
+            raise CapabilityError(
+                f"a {suffix or 'file without ending'} holds a model and not how it was trained, so it cannot be fitted "
+                f"again; give the scikit-learn style estimator (.skops, .joblib, or the object)."
+            )
+        read = read_skops if suffix == ".skops" else read_pickle
+        found = read(found, trust_pickle=options.trust_pickle)
+    winner = attribute(found, "best_estimator_")
+    found = winner if callable(attribute(winner, "predict")) else found
+    if not all(callable(attribute(found, name)) for name in ("fit", "predict", "get_params")):
+        raise CapabilityError(f"{kind_of(model)!r} has no fit of its own, so it cannot be trained again.")
+    return found
+
+
+def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, options: ModelOptions) -> Feed:
+    """How people become rows of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    model, encoding
+        The model as it was read from it, and its encoding.
+    schema, options
+        As the model was read.
+
+    Returns
+    -------
+    callable
+        Tried out on one person.
+
+    Raises
+    ------
+    CapabilityError
+        If no way of giving people to it goes through.
+    """
+    names = attribute(estimator, "feature_names_in_")
+    columns = None if names is None else tuple(str(name) for name in names)
+    someone = np.array([[one.first for one in schema.attributes]])
+    ways: list[Feed] = []
+    bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
+    if isinstance(model, Network | TreeModel) and bare:
+        ways.append(lambda codes: _framed(encoding.encode(codes), columns))
+    chosen = columns or options.columns or table_columns(schema)
+    categories = tuple(one.name for one in schema.attributes if one.kind == "category")
+    known = set(table_columns(schema))
+    if set(chosen) <= known:
+        for as_text in ((), categories):
+            decoder = Decoder(schema, chosen, as_text=as_text, categorical=_by_category(estimator))
+            seen = [schema.column(name) for name in decoder.names]
+            formats = [decoder.frame] if columns is not None else [decoder.array]
+            formats = {"frame": [decoder.frame], "array": [decoder.array], "codes": []}.get(
+                options.input_format or "", formats
+            )
+            ways += [lambda codes, seen=seen, decode=decode: decode(codes[:, seen]) for decode in formats]  # type: ignore[misc]
+            ways.append(lambda codes, seen=seen: _framed(codes[:, seen], columns))  # type: ignore[misc]
+    if options.input_format == "codes":
+        ways = ways[::-1]
+    wanted = float(np.asarray(model.scores(encoding.encode(someone))).ravel()[0])
+    complaint = "its answers differ from the model's"
+    for way in ways:
+        try:
+            found = _answers(estimator, way(someone))
+        except FairbitsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
+            complaint = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            continue
+        if np.isclose(found, wanted, rtol=1e-3, atol=1e-3).any():
+            return way
+    raise CapabilityError(
+        f"{type(estimator).__name__} cannot be fitted again, because people cannot be given to it as it was trained on "
+        f"them ({complaint.rstrip('.')})."
+    )
+
+
+def write_estimator(estimator: Any, path: Path) -> None:
+    """Write a fitted estimator: ``.skops``, a pickle, or a booster's own format by the ending.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    path
+        The file; its ending says the format.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".skops":
+        write_skops(estimator, path)
+    elif suffix in PICKLES:
+        write_pickle(estimator, path)
+    else:
+        (attribute(estimator, "booster_") or estimator).save_model(str(path))
+
+
+def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:
+    """The ending of the file that a refitted estimator goes to.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    original
+        What the model was read from.
+    options
+        How it was read.
+    """
+    found = settled_original(original, options)
+    if isinstance(found, Path) and found.suffix.lower() in _ENDINGS:
+        return found.suffix.lower()
+    home = type(estimator).__module__.partition(".")[0]
+    return {"lightgbm": ".txt", "xgboost": ".json", "catboost": ".cbm"}.get(home, ".skops")
+
+
+def _framed(rows: Any, columns: tuple[str, ...] | None) -> Any:
+    if columns is None:
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _answers(estimator: Any, rows: Any) -> Any:
+    ask = attribute(estimator, "predict_proba")
+    return np.asarray(ask(rows) if callable(ask) else estimator.predict(rows), dtype=np.float64).ravel()
+
+
+def _by_category(estimator: Any) -> bool:
+    booster = attribute(estimator, "booster_") or estimator
+    listed = attribute(booster, "pandas_categorical")
+    return (
+        attribute(estimator, "enable_categorical") is True
+        or attribute(estimator, "categorical_features") == "from_dtype"
+        or bool(listed if isinstance(listed, list) else [])
+    )

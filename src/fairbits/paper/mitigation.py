@@ -1,0 +1,230 @@
+"""The guard beside mitigators from the literature, on every built-in subject: judged on the same rows, one table.
+
+A cell is a subject and a proposer, so that a table that was ended goes on where it was.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fairbits.data import load_subject
+from fairbits.errors import FairbitsError
+from fairbits.paper.cells import Cells
+from fairbits.paper.subjects import OURS, Roster
+from fairbits.paper.tables import Cell, Results
+from fairbits.repair import PROPOSERS, find_alternatives
+from fairbits.search import DEFAULT, Budget, Settings, search_subject
+from fairbits.store import Run
+from fairbits.subject import Subject
+
+#: Asked in this order; the guard's line first.
+FAMILIES = ("guard", *(name for name in PROPOSERS if name != "guard"))
+#: Accuracies on the plan's half that lie this close count as equal.
+EQUAL = 0.005
+#: What the guard's line is: the plain average over twins, with nothing to choose.
+LINE = "average"
+COLUMNS = ("subject", "candidate", "acc", "bal", "k", "flips", "bits", "indir", "gap", "odds")
+
+Progress = Callable[[int, int, str], None]
+Figures = Mapping[str, Any]
+
+
+def mitigation_table(
+    found: Roster,
+    folder: Path,
+    *,
+    trials: int = 20,
+    quick: bool = False,
+    evaluations: int = 20_000,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """The table of mitigators: of each, the best at the accuracy of the guard, chosen on the plan's half.
+
+    Parameters
+    ----------
+    found
+        The subjects.
+    folder
+        Where the table and its cells go.
+    trials
+        Settings that the search over hyper-parameters tries.
+    quick
+        A smoke test: 2,000 people searched, 4 settings, no surgery on weights.
+    evaluations
+        People that the search before it asks about.
+    seed, threads, progress
+        As everywhere.
+
+    Returns
+    -------
+    Results
+        mitigation.md and mitigation.csv; every candidate is in mitigation-all.csv.
+    """
+    if quick:
+        trials, evaluations = min(trials, 4), min(evaluations, 2_000)
+    families = [name for name in FAMILIES if not (quick and name == "weights")]
+    terms = {"trials": trials, "evaluations": evaluations, "quick": quick, "seed": seed}
+    cells = Cells(folder / "cells")
+    rows: list[Sequence[Cell]] = []
+    every: list[Sequence[Cell]] = []
+    notes: list[str] = []
+    best: dict[str, dict[str, Figures]] = {}
+    for place, name in enumerate(found.names):
+        made: dict[str, Figures] = {}
+        with _Work(name, cells, terms, threads) as work:
+            for number, family in enumerate(families):
+                if progress is not None:
+                    progress(place * len(families) + number, len(found.names) * len(families), f"{name} {family}")
+                made[family] = work.cell(family)
+        chosen = _chosen(made)
+        best[name] = chosen
+        rows += [_row(name, one) for one in chosen.values()]
+        every += [_row(name, one) for cell in made.values() for one in cell["candidates"]]
+        notes += [
+            f"{name}: {family} was left out: {cell['left_out']}" for family, cell in made.items() if cell["left_out"]
+        ]
+    title = f"Mitigators beside the guard: the best of each within {100 * EQUAL:g} points of the average's accuracy"
+    how = (
+        "Chosen on the plan's half, shown on held-out rows. acc, bal: accuracy and balanced accuracy in %; k, flips "
+        "(%): over found cases; bits: mean Q∞ of rows; indir: bits through other attributes; "
+        "gap, odds: differences in selection rates and in average odds between the groups of one attribute."
+    )
+    result = Results(title, COLUMNS, rows, [how, OURS, *found.notes, *_shared(notes)], findings(best))
+    result.write(folder, "mitigation")
+    Results("Every candidate", COLUMNS, every).write(folder, "mitigation-all")
+    return result
+
+
+class _Work:
+    """One subject: searched when the first cell is missing, never otherwise."""
+
+    def __init__(self, name: str, cells: Cells, terms: Mapping[str, Any], threads: int | None):
+        self._name, self._cells, self._terms, self._threads = name, cells, dict(terms), threads
+        self._place: tempfile.TemporaryDirectory[str] | None = None
+        self._run: tuple[Subject, Run] | None = None
+
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._place is not None:
+            self._place.cleanup()
+
+    def cell(self, family: str) -> dict[str, Any]:
+        """What a proposer has for the subject, from disk or made."""
+        return self._cells.get(f"mitigation-{self._name}-{family}", self._terms, lambda: self._made(family))
+
+    def _made(self, family: str) -> dict[str, Any]:
+        subject, run = self._searched()
+        try:
+            found = find_alternatives(
+                run,
+                subject,
+                proposals=[family],
+                trials=self._terms["trials"],
+                quick=self._terms["quick"],
+                guard=False,
+                save=False,
+                seed=self._terms["seed"],
+                threads=self._threads,
+            )
+        except FairbitsError as error:
+            return {"candidates": [], "left_out": str(error)}
+        kept = found.candidates if family == "guard" else found.candidates[1:]  # the model as it is comes once
+        return {"candidates": [asdict(one) for one in kept], "left_out": ""}
+
+    def _searched(self) -> tuple[Subject, Run]:
+        if self._run is None:
+            self._place = tempfile.TemporaryDirectory()
+            subject = load_subject(self._name)
+            settings = Settings(
+                Budget(evaluations=self._terms["evaluations"]), DEFAULT, {}, self._terms["seed"], threads=self._threads
+            )
+            self._run = subject, search_subject(subject, settings, Path(self._place.name) / "run")
+        return self._run
+
+
+def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
+    """The model as it is, the guard's line, and of each family the fewest k at the line's accuracy on the plan's half.
+
+    Where none reaches that accuracy, the most accurate one stands for the family.
+    """
+    guards = {one["name"]: one for one in made["guard"]["candidates"]}
+    line = guards[LINE]
+    found: dict[str, Figures] = {"as it is": guards["as it is"], "guard": line}
+    for family, cell in made.items():
+        if family == "guard" or not cell["candidates"]:
+            continue
+        level = [one for one in cell["candidates"] if one["accuracy_plan"] >= line["accuracy_plan"] - EQUAL]
+        found[family] = (
+            min(level, key=lambda one: one["k_mean_plan"])
+            if level
+            else max(cell["candidates"], key=lambda one: one["accuracy_plan"])
+        )
+    return found
+
+
+def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
+    """The guard's line against each mitigator's best, over the subjects, in sentences made from the figures.
+
+    Parameters
+    ----------
+    best
+        By subject and family, as chosen.
+    """
+    lines = []
+    families = dict.fromkeys(family for chosen in best.values() for family in chosen)
+    for family in families:
+        if family in ("as it is", "guard"):
+            continue
+        pairs = [(chosen["guard"], chosen[family]) for chosen in best.values() if family in chosen]
+        level = [(guard, one) for guard, one in pairs if one["accuracy_plan"] >= guard["accuracy_plan"] - EQUAL]
+        if not level:
+            lines.append(f"{family}: no candidate is as accurate as the guard on any of {len(pairs)} subjects.")
+            continue
+        more = sum(one["bits"]["value"] > guard["bits"]["value"] + 1e-9 for guard, one in level)
+        gaps = [(g["selection_gap"], o["selection_gap"]) for g, o in level]
+        closer = sum(None not in pair and pair[1] < pair[0] for pair in gaps)
+        bits = median(one["bits"]["value"] for _, one in level)
+        own = median(guard["bits"]["value"] for guard, _ in level)
+        lost = median(100 * (one["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, one in level)
+        lines.append(
+            f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there it uses more "
+            f"direct bits on {more} (median {bits:.2f}, the guard {own:g}), has the smaller selection gap on {closer}, "
+            f"and its accuracy on held-out rows differs by {lost:+.1f} points at the median."
+        )
+    return lines
+
+
+def _row(subject: str, one: Figures) -> Sequence[Cell]:
+    def share(value: Any) -> float | None:
+        return None if value is None else round(100 * float(value), 1)
+
+    return [
+        subject,
+        one["name"],
+        share(one["accuracy"]["value"]),
+        None if one["balanced_accuracy"] is None else share(one["balanced_accuracy"]["value"]),
+        round(float(one["k_mean_cases"]), 2),
+        share(one["id_rate_cases"]),
+        round(float(one["bits"]["value"]), 2),
+        None if one["indirect_bits"] is None else round(float(one["indirect_bits"]["value"]), 3),
+        None if one["selection_gap"] is None else round(float(one["selection_gap"]), 2),
+        None if one["odds_gap"] is None else round(float(one["odds_gap"]), 2),
+    ]
+
+
+def _shared(notes: Sequence[str]) -> list[str]:
+    """Each reason once: a missing package is missing for all subjects."""
+    found: dict[str, list[str]] = {}
+    for note in notes:
+        subject, _, rest = note.partition(": ")
+        found.setdefault(rest, []).append(subject)
+    return [f"{', '.join(subjects)}: {rest}" for rest, subjects in found.items()]

@@ -1,0 +1,347 @@
+"""Less discriminatory alternatives: every candidate that was tried, judged on the same held-out rows, to be filed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from fairbits._version import __version__
+from fairbits.errors import OptionError
+from fairbits.measure import Estimate, bounded_means, wilson
+from fairbits.randomness import generator
+from fairbits.repair.evidence import split
+from fairbits.repair.export import export
+from fairbits.repair.judgement import Judged, Setting, front, judge
+from fairbits.repair.proposals.average import Averages
+from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
+from fairbits.repair.proposals.registry import MITIGATORS, asked_by_name, proposers_of
+from fairbits.repair.proposals.tune import TRIALS, Tuning
+from fairbits.repair.proposals.weights import Surgery
+from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
+from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
+from fairbits.store import Run, check_writable
+from fairbits.subject import Subject
+
+AS_IS = "as it is"
+#: Resamples behind the intervals of mean bits.
+RESAMPLES = 300
+#: The folder of exported models, inside the run's.
+MODELS = "alternatives"
+#: What candidates are compared by, and in words.
+OBJECTIVES = ("accuracy", "bits", "impact_ratio", "indirect_bits")
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One model that was tried, on held-out rows.
+
+    ``bits`` is mean Q∞ over the rows, ``flips`` the share of rows whose twins do not all get the same decision,
+    ``impact_ratio`` the lowest selection rate over the highest among the groups of one attribute (the lowest of all
+    attributes), ``indirect_bits`` what the average over twins tells about the attribute of which it tells most.
+    ``k_mean_cases`` and ``id_rate_cases`` are about cases of the search. ``on_front`` says that no other candidate is
+    at least as good in accuracy, bits, impact ratio and indirect bits, and better in one.
+    """
+
+    name: str
+    family: str
+    words: str
+    coding: str
+    accuracy: Estimate
+    balanced_accuracy: Estimate | None
+    bits: Estimate
+    k_mean: float
+    k_max: int
+    flips: Estimate | None
+    impact_ratio: Estimate | None
+    impact_attribute: str | None
+    selection_gap: float | None
+    odds_gap: float | None
+    indirect_bits: Estimate | None
+    indirect_attribute: str | None
+    indirect_placebo: float | None
+    k_mean_cases: float
+    id_rate_cases: float | None
+    k_max_proved: int | None
+    accuracy_plan: float
+    k_mean_plan: float
+    on_front: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Everything that was tried, the model as it is first."""
+
+    subject: str
+    identity: str
+    seed: int
+    epsilon: float
+    partition: str
+    regression: bool
+    quality: str
+    evidence: RepairEvidence
+    candidates: tuple[Alternative, ...]
+    left_out: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    folder: Path
+
+    def __getitem__(self, name: str) -> Alternative:
+        return next(one for one in self.candidates if one.name == name)
+
+    @property
+    def front(self) -> tuple[Alternative, ...]:
+        """Those that no other beats."""
+        return tuple(one for one in self.candidates if one.on_front)
+
+    def document(self) -> dict[str, Any]:
+        """The content of alternatives.json."""
+        return {
+            "subject": self.subject,
+            "identity": self.identity,
+            "version": __version__,
+            "seed": self.seed,
+            "epsilon": self.epsilon,
+            "partition": self.partition,
+            "regression": self.regression,
+            "quality": self.quality,
+            "objectives": list(OBJECTIVES),
+            "evidence": asdict(self.evidence),
+            "candidates": [asdict(one) for one in self.candidates],
+            "left_out": [{"proposal": name, "reason": reason} for name, reason in self.left_out],
+            "warnings": list(self.warnings),
+        }
+
+
+def proposers_for(
+    proposals: Sequence[str | Proposer] | None, *, trials: int = TRIALS, quick: bool = False, guard: bool = True
+) -> tuple[Proposer, ...]:
+    """Whom alternatives are asked of: the guard always; everybody else by default, or those that are named.
+
+    Parameters
+    ----------
+    proposals
+        Names or objects; None for all.
+    trials
+        Settings that the search over hyper-parameters tries; 0 leaves it out.
+    quick
+        Leave out surgery and distilling, which take longest.
+    guard
+        Whether the guard is among them where others are named.
+    """
+    if trials < 0:
+        raise OptionError(f"trials is {trials}; give how many settings are tried, 0 for none.")
+    tuning = (Tuning(trials=trials),) if trials else ()
+    first: tuple[Proposer, ...] = (Averages(distil=not quick),)
+    if proposals is None:
+        return (*first, *(() if quick else (Surgery(),)), *MITIGATORS, *tuning)
+    found = proposers_of(proposals)
+    named = tuple(Tuning(trials=trials or TRIALS) if isinstance(one, Tuning) else one for one in found)
+    wanted = guard or any(one.name == "guard" for one in named)
+    return (*(first if wanted else ()), *(one for one in named if one.name != "guard"))
+
+
+def find_alternatives(
+    run: Run,
+    subject: Subject,
+    *,
+    proposals: Sequence[str | Proposer] | None = None,
+    trials: int = TRIALS,
+    quick: bool = False,
+    guard: bool = True,
+    save: bool = True,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Alternatives:
+    """Try everything, judge it on the same held-out rows, and write the models that nothing else beats.
+
+    Parameters
+    ----------
+    run
+        A finished search: its cases are what repairs are planned by.
+    subject
+        The model and its table.
+    proposals
+        Names of the registry or objects of your own; None for all.
+    trials
+        Settings that the search over hyper-parameters tries.
+    quick
+        Leave out what takes longest.
+    guard
+        Whether the guard is judged beside proposals that are named.
+    save
+        Whether models on the front are written, each into a folder of its own under ``alternatives``.
+    seed, threads
+        As everywhere.
+    watch
+        Is told what is done.
+
+    Returns
+    -------
+    Alternatives
+        With the model as it is as the first candidate.
+    """
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
+    proposers = proposers_for(proposals, trials=trials, quick=quick, guard=guard)
+    watch = watch or _silent
+    if save:
+        check_writable(run.folder)
+    setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads)
+    splitting, planning = np.random.SeedSequence(seed, spawn_key=(4,)).spawn(2)
+    halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=True)
+    if memorised(halves, subject):
+        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    starts = judge(subject.model, halves.plan, setting), judge(subject.model, halves.held_out, setting)
+    planner = Planner(subject.model, halves, setting, 0.02, planning, watch, retrain=not quick)
+    made, left_out = proposed(planner, proposers, asked_by_name(proposals or ()))
+    watch(f"judging {len(made)} candidates")
+    judged = judged_all(made, halves, setting, starts, 0.02)
+    found = [_candidate(AS_IS, None, starts, setting)]
+    found += [_candidate(repair.name, repair, (starts[0], held_out), setting) for repair, held_out in judged]
+    best = front([_objectives(one) for one in found])
+    found = [replace(one, on_front=mine) for one, mine in zip(found, best, strict=True)]
+    warnings: list[str] = []
+    if save:
+        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        repairs = {repair.name: repair for repair, _ in judged}
+        watch("writing and checking the models that nothing beats")
+        found = [_saved(one, repairs.get(one.name), subject, run.folder, people, warnings) for one in found]
+    return Alternatives(
+        subject=subject.name,
+        identity=subject.identity.id,
+        seed=seed,
+        epsilon=setting.epsilon,
+        partition=setting.partition,
+        regression=subject.schema.regression,
+        quality="variance explained" if subject.schema.regression else "accuracy",
+        evidence=halves.evidence,
+        candidates=tuple(found),
+        left_out=left_out,
+        warnings=tuple(warnings),
+        folder=run.folder,
+    )
+
+
+def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], setting: Setting) -> Alternative:
+    plan, held_out = judged[0].figures if repair is None else repair.plan, judged[1]
+    figures, evaluation = held_out.figures, held_out.evaluation
+    ratio, attribute = _lowest_ratio(held_out.groups)
+    told = max(held_out.indirect, key=lambda one: one.bits, default=None)
+    limit = float(np.log2(max(setting.own.m, 2)))
+    bits = bounded_means(
+        np.asarray(evaluation.q_inf, np.float64)[:, None],
+        generator(0, "alternatives", "bits"),
+        lows=0.0,
+        highs=max(limit, float(evaluation.q_inf.max(initial=0.0))),
+        resamples=RESAMPLES,
+    )[0]
+    regression = setting.subject.schema.regression
+    flips = None if regression else wilson(int(evaluation.flips.sum()), len(evaluation.flips))
+    return Alternative(
+        name=name,
+        family=AS_IS if repair is None else repair.family,
+        words="the model as it came" if repair is None else repair.words,
+        coding="" if repair is None else repair.coding,
+        accuracy=_accuracy(held_out, regression=regression),
+        balanced_accuracy=None if regression else _balanced(held_out),
+        bits=bits,
+        k_mean=figures.k_mean_rows,
+        k_max=figures.k_max_rows,
+        flips=flips,
+        impact_ratio=ratio,
+        impact_attribute=attribute,
+        selection_gap=figures.selection_gap,
+        odds_gap=figures.odds_gap,
+        indirect_bits=None if told is None else Estimate(told.bits, told.low, max(told.bits, told.high)),
+        indirect_attribute=None if told is None else told.attribute,
+        indirect_placebo=None if told is None else told.placebo,
+        k_mean_cases=figures.k_mean,
+        id_rate_cases=figures.id_rate,
+        k_max_proved=None if repair is None else repair.k_max_proved,
+        accuracy_plan=plan.accuracy,
+        k_mean_plan=plan.k_mean,
+    )
+
+
+def _objectives(one: Alternative) -> tuple[float, ...]:
+    """Larger is better; what is not known says nothing for or against."""
+    return (
+        one.accuracy.value,
+        -one.bits.value,
+        0.0 if one.impact_ratio is None else one.impact_ratio.value,
+        0.0 if one.indirect_bits is None else -one.indirect_bits.value,
+    )
+
+
+def _accuracy(judged: Judged, *, regression: bool) -> Estimate:
+    if not regression:
+        right = judged.answers == judged.labels
+        return wilson(int(right.sum()), len(right))
+    miss = (np.asarray(judged.answers, np.float64) - judged.labels) ** 2 / (float(np.var(judged.labels)) or 1.0)
+    half = _quantile() * float(miss.std(ddof=1)) / np.sqrt(len(miss)) if len(miss) > 1 else np.inf
+    value = judged.figures.accuracy
+    return Estimate(value, float(value - half), float(min(1.0, value + half)))
+
+
+def _balanced(judged: Judged) -> Estimate:
+    """The mean of the classes' own rates, with an interval by the normal law of rates moved half a row inwards."""
+    rates, spread = [], 0.0
+    for label in np.unique(judged.labels):
+        mine = judged.labels == label
+        n, hits = int(mine.sum()), int((judged.answers[mine] == label).sum())
+        inside = (hits + 0.5) / (n + 1)
+        rates.append(hits / n)
+        spread += inside * (1 - inside) / n
+    half = _quantile() * float(np.sqrt(spread)) / len(rates)
+    value = float(np.mean(rates))
+    return Estimate(value, max(0.0, value - half), min(1.0, value + half))
+
+
+def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str | None]:
+    """The lowest impact ratio of single attributes, with Katz's interval of a ratio of two rates (1978)."""
+    found: tuple[Estimate | None, str | None] = (None, None)
+    for one in groups:
+        rates = sorted(one.groups, key=lambda group: group.selection_rate)
+        if len(one.attributes) > 1 or len(rates) < 2 or rates[-1].selection_rate == 0:
+            continue
+        low, high = rates[0], rates[-1]
+        value = low.selection_rate / high.selection_rate
+        if found[0] is None or value < found[0].value:
+            ends = [((g.selection_rate * g.people) + 0.5) / (g.people + 0.5) for g in (low, high)]
+            spread = np.sqrt(sum(1 / (p * g.people) - 1 / g.people for p, g in zip(ends, (low, high), strict=True)))
+            factor = float(np.exp(_quantile() * max(spread, 0.0)))
+            middle = ends[0] / ends[1]
+            found = Estimate(value, min(value, middle / factor), max(value, middle * factor)), one.attributes[0]
+    return found
+
+
+def _saved(
+    one: Alternative, repair: Repair | None, subject: Subject, folder: Path, people: Any, warnings: list[str]
+) -> Alternative:
+    """A candidate of the front, written into a folder of its own."""
+    if repair is None or not one.on_front:
+        return one
+    place = folder / MODELS / _folder_name(one.name)
+    place.mkdir(parents=True, exist_ok=True)
+    written = export(repair.network, subject, place, people, fitted=repair.fitted)
+    warnings += [f"{one.name}: {line}" for line in written.warnings]
+    files = [*written.files, *([] if written.subject_file is None else [written.subject_file])]
+    return replace(one, files=tuple(path.relative_to(folder).as_posix() for path in files))
+
+
+def _folder_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name).strip(".") or "model"
+
+
+def _quantile() -> float:
+    return float(special.ndtri(0.975))
+
+
+def _silent(_: str) -> None:
+    """Default callback: ignore progress."""

@@ -1,0 +1,342 @@
+"""The subject's own kind of model, trained again: a native network by our trainer, an estimator by its library."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes
+from fairbits.errors import CapabilityError, FairbitsError, TableError
+from fairbits.models import (
+    Fitting,
+    Network,
+    adapt,
+    estimator_of,
+    feed_of,
+    fit_to_schema,
+    kind_of,
+    refit,
+)
+from fairbits.repair.records import Fitted
+from fairbits.subject import Subject, decided
+
+#: Fewer training rows than this teach a model nothing that could be told from chance.
+MIN_ROWS = 60
+UPDATES = 1_500
+#: What needs scores only, and so remains for every model.
+REMAINING = "average, guard-K and thresholds need scores only"
+
+Floats = npt.NDArray[np.float64]
+
+
+class ModelKind(Protocol):
+    """Makes models of one kind from rows."""
+
+    @property
+    def words(self) -> str:
+        """What is done, for people: "trained further"."""
+
+    def fit(
+        self,
+        rows: Codes,
+        labels: Floats,
+        rng: np.random.Generator,
+        *,
+        sample_weights: Floats | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Fitted:
+        """A model of this kind, fitted to the rows.
+
+        Parameters
+        ----------
+        rows
+            People, as rows of codes.
+        labels
+            Their labels.
+        rng
+            Source of random numbers.
+        sample_weights
+            How much each row counts; None for all alike.
+        settings
+            Parameters in place of its own.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkKind:
+    """A native network: trained further from its own weights, or from new ones of another shape (``settings``)."""
+
+    subject: Subject
+    network: Network
+    updates: int = UPDATES
+    words: str = "trained further"
+
+    def fit(
+        self,
+        rows: Codes,
+        labels: Floats,
+        rng: np.random.Generator,
+        *,
+        sample_weights: Floats | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Fitted:
+        """A network fitted to the rows.
+
+        Parameters
+        ----------
+        rows, labels
+            What it learns.
+        rng
+            Where batches and new weights come from.
+        sample_weights
+            How much each row counts.
+        settings
+            ``widths`` of hidden layers (new weights), ``learning_rate``, ``updates``, ``batch``, ``consistency``.
+        """
+        chosen = dict(settings or {})
+        encoding = self.subject.encoding
+        start = self.network
+        widths = chosen.pop("widths", None)
+        if widths is not None:
+            start = fresh_network(self.network, tuple(widths), rng)
+        fitting = Fitting(**{"updates": self.updates, **chosen})
+        found = refit(start, encoding.encode(rows), labels, rng, fitting=fitting, sample_weights=sample_weights)
+        return Fitted(found, encoding)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatorKind:
+    """An estimator of scikit-learn's manner, fitted anew from its own parameters."""
+
+    subject: Subject
+    estimator: Any
+    feed: Any
+    classes: npt.NDArray[Any] | None  # what it calls the schema's classes, in their order; None for a regression
+    words: str = field(default="fitted anew")
+
+    def fit(
+        self,
+        rows: Codes,
+        labels: Floats,
+        rng: np.random.Generator,
+        *,
+        sample_weights: Floats | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Fitted:
+        """An estimator fitted to the rows; where it takes no weights, rows are drawn by them instead.
+
+        Parameters
+        ----------
+        rows, labels
+            What it learns.
+        rng
+            Where its seed, and the draw, come from.
+        sample_weights
+            How much each row counts.
+        settings
+            Parameters in place of its own.
+        """
+        made = self.fresh(rng, settings)
+        weighted: dict[str, Any] = {}
+        if sample_weights is not None:
+            name = weight_name(made)
+            if name is None:
+                drawn = rng.choice(len(rows), len(rows), p=sample_weights / sample_weights.sum())
+                rows, labels = rows[drawn], labels[drawn]
+            else:
+                weighted = {name: sample_weights}
+        self.fit_estimator(made, self.feed(rows), self.targets(labels), weighted)
+        return self.fitted(made)
+
+    def fresh(self, rng: np.random.Generator, settings: Mapping[str, Any] | None = None) -> Any:
+        """An unfitted copy, its seeds set.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+        settings
+            Parameters in place of its own.
+        """
+        from sklearn.base import clone
+
+        made = clone(self.estimator)
+        known = made.get_params()
+        seeds = {name: int(rng.integers(2**31)) for name in sorted(known) if name.split("__")[-1] == "random_state"}
+        quiet = {name: 1 for name in known if name.split("__")[-1] in ("n_jobs", "thread_count") and known[name] != 1}
+        return made.set_params(**{**seeds, **quiet, **dict(settings or {})})
+
+    def targets(self, labels: Floats) -> npt.NDArray[Any]:
+        """Labels as the estimator calls them.
+
+        Parameters
+        ----------
+        labels
+            Their labels.
+        """
+        return labels if self.classes is None else self.classes[labels.astype(np.int64)]
+
+    def fit_estimator(self, made: Any, rows: Any, targets: Any, weighted: Mapping[str, Any]) -> None:
+        """Fit in place; what the library says against it becomes one sentence.
+
+        Parameters
+        ----------
+        made
+            The estimator.
+        rows
+            People, as rows of codes.
+        targets
+            What it learns, in its own words.
+        weighted
+            Weights of rows, under the name that ``fit`` has for them.
+        """
+        from threadpoolctl import threadpool_limits
+
+        try:
+            with warnings.catch_warnings(), threadpool_limits(1):
+                warnings.simplefilter("ignore")  # that it did not converge shows in its figures
+                made.fit(rows, targets, **weighted)
+        except FairbitsError:
+            raise
+        except Exception as error:
+            reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+            raise CapabilityError(f"{type(made).__name__} could not be fitted again: {reason.rstrip('.')}.") from error
+
+    def fitted(self, made: Any) -> Fitted:
+        """The fitted estimator as a model that can be asked.
+
+        Parameters
+        ----------
+        made
+            The estimator.
+        """
+        subject = self.subject
+        loaded = adapt(made, subject.schema, subject.options)
+        loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
+        found = fit_to_schema(loaded, subject.schema, options=subject.options)
+        assert found.encoding is not None  # noqa: S101 - given above
+        return Fitted(found.model, found.encoding, made)
+
+
+def kind_to_fit(subject: Subject, *, own_parameters: bool = False) -> ModelKind:
+    """How models of the subject's own kind are trained.
+
+    Parameters
+    ----------
+    subject
+        Whose kind.
+    own_parameters
+        Whether its library's own parameters are wanted, also where its weights are read as a network.
+
+    Raises
+    ------
+    CapabilityError
+        If it cannot be trained again; the sentence says what remains.
+    """
+    if isinstance(subject.model, Network):
+        if own_parameters:
+            try:
+                return _estimator_kind(subject)
+            except CapabilityError:
+                pass  # a network alone: its shape and its training are what can be searched
+        return NetworkKind(subject, subject.model)
+    try:
+        return _estimator_kind(subject)
+    except CapabilityError as error:
+        raise CapabilityError(f"{str(error).rstrip('.')}; {REMAINING}.") from None
+
+
+def check_rows(subject: Subject, labels: Floats) -> None:
+    """Refuse to train on a table that is too small for it.
+
+    Parameters
+    ----------
+    subject
+        The model and its table.
+    labels
+        Their labels.
+    """
+    if len(labels) < MIN_ROWS:
+        raise TableError(
+            f"the table of {subject.name!r} has {len(labels)} training rows, and training again needs {MIN_ROWS}; "
+            f"{REMAINING}."
+        )
+    if not subject.schema.regression and len(np.unique(labels)) < 2:
+        raise TableError(
+            f"all {len(labels)} training rows of {subject.name!r} have one label, so there is nothing to learn; "
+            f"{REMAINING}."
+        )
+
+
+def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generator) -> Network:
+    """A network with new weights (He et al. 2015) and other hidden layers; head and activation are the old one's.
+
+    Parameters
+    ----------
+    like
+        The network whose head and activation are taken.
+    widths
+        Neurons of each hidden layer.
+    rng
+        Source of random numbers.
+    """
+    sizes = (like.inputs, *widths, like.widths[-1])
+    weights = [rng.standard_normal((a, b)) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
+    activation = like.activations_after[0] if like.activations_after else "relu"
+    return Network.build(
+        weights,
+        [np.zeros(size) for size in sizes[1:]],
+        activation=activation,
+        head=like.head,
+        favourable=like.favourable,
+    )
+
+
+def weight_name(estimator: Any) -> str | None:
+    """What ``fit`` calls the weights of rows; None where it takes none.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object.
+    """
+    from sklearn.utils.validation import has_fit_parameter
+
+    prefix, final = "", estimator
+    while isinstance(getattr(final, "steps", None), list):
+        name, step = final.steps[-1]
+        prefix, final = f"{prefix}{name}__", step
+    return f"{prefix}sample_weight" if has_fit_parameter(final, "sample_weight") else None
+
+
+def _estimator_kind(subject: Subject) -> EstimatorKind:
+    estimator = estimator_of(subject.original, subject.model, subject.options)
+    feed = feed_of(estimator, subject.model, subject.encoding, subject.schema, subject.options)
+    return EstimatorKind(subject, estimator, feed, _classes(subject, estimator, feed))
+
+
+def _classes(subject: Subject, estimator: Any, feed: Any) -> npt.NDArray[Any] | None:
+    """The estimator's classes in the schema's order, held against what both decide."""
+    schema = subject.schema
+    if schema.regression:
+        return None
+    own = getattr(estimator, "classes_", None)
+    if own is None or len(own) != len(schema.classes):
+        raise CapabilityError(
+            f"{kind_of(subject.model)!r} does not say which {len(schema.classes)} classes it knows, so it cannot be "
+            f"fitted again."
+        )
+    classes = np.asarray(own)
+    some = subject.table.codes[: min(len(subject.table), 200)]
+    mine = decided(subject.model, np.asarray(subject.encoding.encode(some)), schema)
+    said = np.asarray(estimator.predict(feed(some))).ravel()
+    if mine is None or len(classes) != 2:
+        return classes
+    straight = float((said == classes[mine]).mean())
+    return classes if straight >= 0.5 else classes[::-1]

@@ -1,0 +1,273 @@
+"""Thresholds by group: a threshold of its own for every group, so that all are selected equally often.
+
+Hardt, Price, Srebro, "Equality of Opportunity in Supervised Learning" (2016), without its lottery: where two thresholds
+would have to be mixed at random, the nearest one decides, so that the same person always gets the same decision. It
+needs scores only, and it *uses* the protected value: what it mends between groups it adds to the direct bits.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes
+from fairbits.errors import CapabilityError, ModelError
+from fairbits.measure import Evaluator
+from fairbits.models import Array, Model
+from fairbits.repair.coding import Coding
+
+#: Encoded rows that are compared with all twins at once.
+_CHUNK = 4_096
+_TINY = 1e-6
+
+Doubles = npt.NDArray[np.float64]
+
+
+class GroupThresholds:
+    """A model whose log-odds are moved by group, so that one threshold decides for all as each group's own would.
+
+    Parameters
+    ----------
+    evaluator
+        Asks the model itself.
+    coding
+        The groups.
+    shifts
+        What is added to the log-odds of each group.
+    """
+
+    def __init__(self, evaluator: Evaluator, coding: Coding, shifts: Doubles):
+        if len(evaluator.schema.classes) != 2:
+            raise CapabilityError(
+                f"thresholds by group decide between two classes, and this target has {len(evaluator.schema.classes)}."
+            )
+        self._evaluator, self.coding, self.shifts = evaluator, coding, np.asarray(shifts, np.float64)
+        self.model: Model = evaluator.model
+        self.schema, self.encoding = evaluator.schema, evaluator.encoding
+        self.inputs = int(self.encoding.width)
+        self.tau = float("inf")  # nothing bounds the distance from the average over twins
+        self._by_twin = self.shifts[coding.by_twin]
+        parts = [self.encoding.parts[i] for i in evaluator.twins.columns]
+        self._columns = np.concatenate([part.columns for part in parts])
+        values = evaluator.twins.values
+        self._encoded = np.concatenate([part.encode(values[:, i]) for i, part in enumerate(parts)], axis=1)
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The moved score of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+        """
+        rows = np.asarray(inputs, dtype=self.encoding.dtype)
+        if rows.ndim != 2 or rows.shape[1] != self.inputs:
+            raise ModelError(f"the model takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        own = np.asarray(self.model.scores(rows), np.float64)
+        return _moved(own, self._by_twin[self._twin_of(rows)])
+
+    def people_scores(self, codes: Codes) -> Array:
+        """The moved score of each person, a row of codes.
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
+        own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
+        return _moved(own, self.shifts[self.coding.of(codes)])
+
+    def people_class_scores(self, codes: Codes) -> Array:
+        """The probabilities of both classes of each person.
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
+        found = self.people_scores(codes)
+        both = np.column_stack([1 - found, found])
+        return both if self.schema.favourable_index == 1 else both[:, ::-1]
+
+    def twin_scores(self, codes: Codes) -> Array:
+        """Moved scores of every twin of every person, (n, m).
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
+        return _moved(self._evaluator.scores(codes).astype(np.float64), self._by_twin[None, :])
+
+    def twin_class_scores(self, codes: Codes) -> Array:
+        """Probabilities of both classes for every twin, (n, m, 2).
+
+        Parameters
+        ----------
+        codes
+            People, as rows of codes.
+        """
+        found = self.twin_scores(codes)
+        both = np.stack([1 - found, found], axis=2)
+        return both if self.schema.favourable_index == 1 else both[:, :, ::-1]
+
+    def fits(self, evaluator: Evaluator) -> bool:
+        """Whether an evaluator means the same twins.
+
+        Parameters
+        ----------
+        evaluator
+            Asks a model about twins.
+        """
+        mine, theirs = self._evaluator.twins, evaluator.twins
+        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
+        return same and self.encoding.same_as(evaluator.encoding)
+
+    def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Which twin each encoded row is: the nearest one in the protected inputs."""
+        found = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), _CHUNK):
+            own = rows[start : start + _CHUNK, self._columns].astype(np.float64)
+            apart = ((own[:, None, :] - self._encoded[None, :, :]) ** 2).sum(axis=2)
+            found[start : start + _CHUNK] = np.argmin(apart, axis=1)
+        return found
+
+
+def fitted_thresholds(
+    evaluator: Evaluator, coding: Coding, rows: Codes, labels: npt.NDArray[np.float64], *, alike: str
+) -> GroupThresholds:
+    """The thresholds at which groups are selected as often as everybody is.
+
+    Parameters
+    ----------
+    evaluator
+        Asks the model.
+    coding
+        The groups.
+    rows, labels
+        Training rows.
+    alike
+        "parity": the same selection rate in every group; "opportunity": the same among those labelled favourable.
+    """
+    schema = evaluator.schema
+    scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), _TINY, 1 - _TINY)
+    counted = np.ones(len(rows), bool) if alike == "parity" else labels == schema.favourable_index
+    groups = coding.of(rows)
+    cut = float(np.clip(evaluator.threshold, _TINY, 1 - _TINY))
+    rate = float(schema.rule.favours(scores[counted]).mean()) if counted.any() else 0.0
+    shifts = np.zeros(len(coding.labels))
+    for group in range(len(shifts)):
+        own = scores[counted & (groups == group)]
+        if len(own) == 0 or not 0 < rate < 1:
+            continue
+        shifts[group] = np.log(cut / (1 - cut)) - _log_odds_at(own, rate)
+    return GroupThresholds(evaluator, coding, shifts)
+
+
+def _log_odds_at(scores: Doubles, rate: float) -> float:
+    """The log-odds halfway between two scores at which the share of scores above comes nearest to ``rate``."""
+    values, counts = np.unique(scores, return_counts=True)
+    above = 1 - np.concatenate([[0.0], np.cumsum(counts) / len(scores)])  # with the cut before each value, and at last
+    place = int(np.argmin(np.abs(above - rate)))
+    odds = np.log(values / (1 - values))
+    ends = np.concatenate([[odds[0] - 1.0], odds, [odds[-1] + 1.0]])
+    return float(0.5 * (ends[place] + ends[place + 1]))
+
+
+def _moved(scores: Doubles, shifts: Doubles) -> Array:
+    inside = np.clip(scores, _TINY, 1 - _TINY)
+    odds = np.exp(shifts) * inside / (1 - inside)
+    return np.asarray(odds / (1 + odds), dtype=np.float32)
+
+
+_SOURCE = '''"""A model with a threshold of its own for every group. Needs NumPy alone.
+
+It uses protected values directly: {words}.
+
+    from repaired import Thresholded
+    model = Thresholded(model)          # anything with predict_proba, predict, or a function of a frame
+    model.scores(frame)                 # the score of {favourable}
+    model.predict(frame)
+
+A frame is a pandas DataFrame, or a dict of equally long lists.
+"""
+
+import json
+
+import numpy as np
+
+DATA = json.loads(r"""{data}""")
+
+
+class Thresholded:
+    """Asks a model, and moves the log-odds by group."""
+
+    def __init__(self, model):
+        self.model = model
+        self.classes_ = np.array(DATA["classes"])
+        self.shifts = {{tuple(twin): shift for twin, shift in zip(DATA["twins"], DATA["shifts"])}}
+
+    def scores(self, frame):
+        """The moved score of each row."""
+        own = np.clip(self._asked(frame), 1e-6, 1 - 1e-6)
+        odds = own / (1 - own) * np.exp([self._shift(row) for row in zip(*(frame[name] for name in DATA["columns"]))])
+        return (odds / (1 + odds)).astype(np.float32)
+
+    def predict(self, frame):
+        """The decided class of each row."""
+        favourable = DATA["favourable"]
+        return self.classes_[np.where(self.scores(frame) >= DATA["threshold"], favourable, 1 - favourable)]
+
+    def _shift(self, row):
+        key = tuple(
+            value if name in DATA["labels"] else min(DATA["values"][name], key=lambda v: abs(v - value))
+            for name, value in zip(DATA["columns"], row)
+        )
+        return self.shifts[key]
+
+    def _asked(self, frame):
+        model = self.model
+        if hasattr(model, "predict_proba"):
+            return np.asarray(model.predict_proba(frame), np.float64)[:, DATA["favourable"]]
+        found = np.asarray(model.predict(frame) if hasattr(model, "predict") else model(frame), np.float64)
+        return found if found.ndim == 1 else found[:, DATA["favourable"] if found.shape[1] > 1 else 0]
+'''
+
+
+def thresholds_text(model: GroupThresholds) -> str:
+    """The model as a small Python file around whatever gives the scores.
+
+    Parameters
+    ----------
+    model
+        The model.
+    """
+    from fairbits.domain import Decoder
+
+    schema, twins = model.schema, model.coding.twins
+    first = np.array([[attribute.first for attribute in schema.attributes]])
+    frame = Decoder(schema).frame(twins.expand(first)[0])
+    names = [schema.names[i] for i in twins.columns]
+    rows = [[_plain(value) for value in row] for row in zip(*(frame[name] for name in names), strict=True)]
+    labels = [name for name in names if schema[name].kind == "category"]
+    data = {
+        "columns": names,
+        "labels": labels,
+        "values": {name: sorted({row[i] for row in rows}) for i, name in enumerate(names) if name not in labels},
+        "twins": rows,
+        "shifts": model.shifts[model.coding.by_twin].tolist(),
+        "threshold": schema.rule.threshold or 0.5,
+        "classes": list(schema.classes),
+        "favourable": schema.favourable_index,
+    }
+    text = json.dumps(data, ensure_ascii=True).replace('"""', "\\u0022\\u0022\\u0022")
+    favourable = json.dumps(schema.favourable).replace('"""', "'")
+    words = model.coding.words.replace('"""', "'").replace("\\", "/")
+    return _SOURCE.format(words=words, favourable=favourable, data=text)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,104 @@
+"""What a proposer gets and gives: the plan's half of the evidence in, models to be judged out.
+
+Whoever has a repair of their own hands over an object with a ``name`` and a ``propose(planner)``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from fairbits.models import Do, Model
+from fairbits.repair.evidence import Halves
+from fairbits.repair.judgement import Setting
+from fairbits.repair.records import Fitted
+
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A model to be judged, and what was done to it.
+
+    Parameters
+    ----------
+    name, words
+        What it is called, and what was done, in a line.
+    network
+        The model: anything with ``inputs`` and ``scores``.
+    neurons, shrink, retrained, yardstick
+        For the record: held neurons, the share that protected inputs were moved, whether it was trained, and whether it
+        is there for comparison only.
+    coding
+        Which groups of people it was told about.
+    fitted
+        Where it was fitted anew and takes inputs of its own: how it is asked.
+    """
+
+    name: str
+    words: str
+    network: Model = field(repr=False)
+    neurons: tuple[Do, ...] = ()
+    shrink: float = 0.0
+    retrained: bool = False
+    yardstick: bool = False
+    coding: str = ""
+    fitted: Fitted | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planner:
+    """What proposals are made from: one model and the plan's half of the evidence alone.
+
+    ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases; ``setting`` the
+    subject and how its twins are told apart. ``suspect`` is the hidden layer that debugging pointed at, ``retrain``
+    whether training is wanted.
+    """
+
+    network: Model
+    halves: Halves
+    setting: Setting
+    budget: float  # the accuracy that may be lost
+    seed: np.random.SeedSequence
+    watch: Watch
+    guarantee: int | None = None
+    suspect: int | None = None
+    retrain: bool = True
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Randomness of a proposer's own: whoever else proposes changes nothing about it.
+
+        Parameters
+        ----------
+        name
+            What the randomness is for.
+        """
+        key = (*self.seed.spawn_key, zlib.crc32(name.encode()))
+        return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
+
+
+@runtime_checkable
+class Proposer(Protocol):
+    """Somebody with repairs to propose."""
+
+    @property
+    def name(self) -> str:
+        """What ``--also`` and the files call it."""
+
+    def propose(self, planner: Planner) -> Iterable[Proposal]:
+        """Models that are worth judging.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+
+        Raises
+        ------
+        CapabilityError, TableError, MissingDependencyError
+            If it has nothing for this model, this table or this installation, with the reason.
+        """

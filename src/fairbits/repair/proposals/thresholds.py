@@ -1,0 +1,42 @@
+"""Threshold optimisation: a threshold for every group (Hardt, Price, Srebro 2016), for any model that gives scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairbits.errors import CapabilityError
+from fairbits.repair.coding import coding_of
+from fairbits.repair.proposals.group_thresholds import fitted_thresholds
+from fairbits.repair.proposals.proposer import Planner, Proposal
+
+_ALIKE = {
+    "parity": "selected equally often",
+    "opportunity": "selected equally often among those labelled favourable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdsByGroup:
+    """Two proposals: equal selection rates, and equal true positive rates."""
+
+    name: str = "thresholds"
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Fit the thresholds to the plan's rows: a model that knows its training rows by heart errs on none of them.
+
+        Parameters
+        ----------
+        planner
+            The model, the plan's half of the evidence and the subject.
+        """
+        subject, training, plan = planner.setting.subject, planner.halves.training, planner.halves.plan
+        if len(subject.schema.classes) != 2:
+            raise CapabilityError("thresholds by group decide between two classes, and this model does not.")
+        planner.watch("thresholds by group")
+        coding = coding_of(subject.schema, training.rows)
+        evaluator = planner.setting.evaluator(planner.network)
+        for alike, words in _ALIKE.items():
+            found = fitted_thresholds(evaluator, coding, plan.rows, plan.labels, alike=alike)
+            text = f"a threshold for each group, so that all are {words}; uses protected values directly"
+            yield Proposal(f"thresholds-{alike}", f"{text}; {coding.words}", found, coding=coding.words)
