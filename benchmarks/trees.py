@@ -4,7 +4,10 @@ Both sides use the same number of threads and are measured by turns in one run; 
 are the built-in Census rows, their protected attributes age, race and sex (90 twins), race and sex (10), sex (2). The
 library gets all its rows in one call, already encoded; a sample of the people is enough to time it.
 
-    python benchmarks/trees.py [--people 10000] [--threads 1] [--rounds 3]
+A second table is about searches: ID cases per second of `climb` on our kernels, against the same strategy and seed on
+the same model behind a plain function, which is asked through its library.
+
+    python benchmarks/trees.py [--people 10000] [--threads 1] [--rounds 3] [--seconds 20] [--only forest]
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def timed(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def measure(people: int, threads: int, rounds: int) -> None:
+def measure(people: int, threads: int, rounds: int, only: str) -> None:
     """One line per model and number of twins."""
     from threadpoolctl import threadpool_limits
 
@@ -74,7 +77,7 @@ def measure(people: int, threads: int, rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, (model, predict) in models(codes, labels.astype(np.int64), threads).items():
-            for protected in PROTECTED:
+            for protected in PROTECTED if only in name else ():
                 schema = subject.schema.with_protected([p for p in protected if p in subject.schema.names])
                 loaded, encoding = load_with_encoding(model, schema)
                 evaluator = Evaluator(loaded, schema, encoding, threads=threads)
@@ -94,13 +97,49 @@ def measure(people: int, threads: int, rounds: int) -> None:
                 )
 
 
+def search(seconds: float, threads: int, only: str) -> None:
+    """One line per model: ID cases per second of both ways."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from fairbits import Audit
+
+    subject = load_subject("census")
+    codes, labels = subject.table.codes, subject.table.labels
+    assert labels is not None  # noqa: S101 - the built-in subjects have labels
+    print("\n| search | m | ID cases a second, ours | through the library | ratio |")
+    print("| --- | --: | --: | --: | --: |")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, (model, predict) in models(codes, labels.astype(np.int64), threads).items():
+            if only not in name:
+                continue
+
+            def ask(rows: np.ndarray, predict: Callable[[np.ndarray], Any] = predict) -> Any:
+                return predict(np.asarray(rows, dtype=np.float64))
+
+            rates = []
+            for asked in (model, ask):
+                audit = Audit(asked, subject.table, subject.schema, input_format="codes")
+                with TemporaryDirectory() as folder:
+                    for place, budget in (("warm", "1s"), ("run", f"{seconds}s")):
+                        run = audit.search(budget=budget, strategy="climb", out=Path(folder) / place, threads=threads)
+                    found = run.summary or {}
+                rates.append(found["id_cases"] / found["seconds"])
+                m = int(found["m"])
+            print(f"| {name} | {m} | {rates[0]:,.0f} | {rates[1]:,.0f} | {rates[0] / rates[1]:.1f} × |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each search")
+    parser.add_argument("--only", default="", help="models whose name has this in it")
     given = parser.parse_args()
-    measure(given.people, given.threads, given.rounds)
+    measure(given.people, given.threads, given.rounds, given.only)
+    search(given.seconds, given.threads, given.only)
 
 
 if __name__ == "__main__":

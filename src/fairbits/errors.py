@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from fairbits.text import one_line
+from fairbits.words import spoken
 
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"
@@ -29,7 +30,8 @@ class FairbitsError(Exception):
     """Base of everything that fairbits raises on purpose. Its text is one line and safe to show, whatever is quoted.
 
     An error about one row of a batch carries the row (counted from 0), so that whoever knows where the batch comes from
-    can say so: see ``of_row`` and ``rows_named``.
+    can say so: see ``of_row`` and ``rows_named``. Messages are written with flags; read from Python, they name
+    arguments (`words`).
     """
 
     exit_code = 3
@@ -76,7 +78,7 @@ class FairbitsError(Exception):
         return self
 
     def __str__(self) -> str:
-        return one_line(super().__str__())
+        return one_line(spoken(super().__str__()))
 
 
 class UsageError(FairbitsError):

@@ -133,7 +133,7 @@ def test_a_black_box(run: Run, rng: np.random.Generator) -> None:
     stored = load_subject(run.manifest["source"])
     subject = make_subject("wired", BlackBox(stored.model), stored.schema, stored.table, encoding=stored.encoding)  # type: ignore[arg-type]
     run.manifest["identity"] = subject.identity.document()
-    with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with --no-layers"):
+    with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with inside=False"):
         debug_run(run, subject=subject)
     result = debug_run(run, subject=subject, inside=False, threads=1)
     assert result.layers == ()

@@ -170,5 +170,5 @@ def test_protected_numbers_get_ranges_within_the_limit(rng: np.random.Generator)
     for name, code in few["age"].ranges:
         low, high = map(float, name.split("–"))
         assert low <= code <= high
-    with pytest.raises(SchemaError, match=r"4 combinations \(age 2 × sex 2\), more than 3; .*raise --max-twins"):
+    with pytest.raises(SchemaError, match=r"4 combinations \(age 2 × sex 2\), more than 3; .*raise max_twins"):
         coarsened(schema, {"age": ages}, max_twins=3)

@@ -194,7 +194,7 @@ def test_only_this_machine_is_listened_to() -> None:
         assert address == "127.0.0.1"
         assert hosts_of(listening) == (f"127.0.0.1:{port}", f"localhost:{port}")
         assert HOST.startswith(address)
-        with pytest.raises(OptionError, match=f"port {port}: .*choose another --port"), socket.socket():
+        with pytest.raises(OptionError, match=f"port {port}: .*choose another port"), socket.socket():
             listen(port)
-    with pytest.raises(OptionError, match="--port is 70000"):
+    with pytest.raises(OptionError, match="port is 70000"):
         listen(70_000)

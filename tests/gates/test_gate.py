@@ -169,7 +169,7 @@ def test_the_suite_and_its_cases(project: Path) -> None:
     assert found.suite["cases"] == 50
     assert found["flip_rate"].people == 500  # cases were chosen, so rates leave them out
     assert found["k_max"].people == 550
-    with pytest.raises(OptionError, match="exists; choose another --out"):
+    with pytest.raises(OptionError, match="exists; choose another out"):
         gates.freeze("run")
     more, _ = gates.freeze("run", add=path, cases=80)
     assert len(more) > len(suite)

@@ -168,7 +168,7 @@ def test_a_pickle_is_refused_before_anything_runs(ending: str, tmp_path: Path) -
         pytest.importorskip("torch", reason="the torch extra is not installed")
     mark, path = tmp_path / "ran", tmp_path / f"model{ending}"
     path.write_bytes(pickle.dumps(Bomb(str(mark))))
-    with pytest.raises(ModelError, match=r"--trust-pickle|not a readable PyTorch file"):
+    with pytest.raises(ModelError, match=r"trust_pickle=True|not a readable PyTorch file"):
         load_model(path)
     assert not mark.exists()
     with pytest.raises(FairbitsError):  # trusted, it runs, and turns out to be no model
@@ -199,7 +199,7 @@ def test_an_exported_program_with_pickled_parts_is_refused(tmp_path: Path) -> No
     with zipfile.ZipFile(tmp_path / "bad.pt2", "w") as target:
         for name, content in kept.items():
             target.writestr(name, bomb.getvalue() if name == bombed else content)
-    with pytest.raises(ModelError, match=r"'first.weight' is pickled.*--trust-pickle"):
+    with pytest.raises(ModelError, match=r"'first.weight' is pickled.*trust_pickle=True"):
         load_model(tmp_path / "bad.pt2")
     assert not mark.exists()
 
@@ -217,7 +217,7 @@ def test_skops_lists_what_it_does_not_trust(tmp_path: Path) -> None:
     forest = fit(RandomForestClassifier(2, random_state=0), codes, target)
     # A partial is let in, but no function with it.
     skops.dump(make_pipeline(FunctionTransformer(partial(os.getenv, "HOME")), forest), tmp_path / "partial.skops")
-    with pytest.raises(ModelError, match=r"not known to be safe: os.getenv; .*--trust-pickle"):
+    with pytest.raises(ModelError, match=r"not known to be safe: os.getenv; .*trust_pickle=True"):
         load_model(tmp_path / "partial.skops", schema=SCHEMA)
     skops.dump(forest, tmp_path / "forest.skops")
     model = load_model(tmp_path / "forest.skops", schema=SCHEMA)  # trees are data

@@ -97,7 +97,7 @@ def test_an_exported_program_written_back_is_one_that_torch_reads(tmp_path: Path
 def test_a_module_that_is_no_chain_is_exported_with_its_interventions(tmp_path: Path, rng) -> None:
     model = TorchModel.of(residual(), SCHEMA, ModelOptions()).with_interventions([Do(0, 2, 0.4)])
     model.save(tmp_path / "held.pt2")
-    with pytest.raises(ModelError, match=r"no chain of dense layers .*--trust-pickle"):
+    with pytest.raises(ModelError, match=r"no chain of dense layers .*trust_pickle=True"):
         load_model(tmp_path / "held.pt2")
     back = TorchModel.of(torch.export.load(str(tmp_path / "held.pt2")).module(), SCHEMA, ModelOptions())
     rows = rng.normal(size=(20, 9)).astype(np.float32)
@@ -134,7 +134,7 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
         with pytest.raises(ModelError, match=complaint):
             load_model(tmp_path / "model.pt", factory=factory, trust_code=True)
     torch.save(sequential(), tmp_path / "whole.pt")
-    with pytest.raises(ModelError, match=r"holds more than weights, and opening it runs code; .*--trust-pickle"):
+    with pytest.raises(ModelError, match=r"holds more than weights, and opening it runs code; .*trust_pickle=True"):
         load_model(tmp_path / "whole.pt")
     assert isinstance(load_model(tmp_path / "whole.pt", trust_pickle=True), Network)
 

@@ -192,7 +192,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, people_schema: Sc
             elif step == "flush":
                 writer.flush()
 
-    with pytest.raises(WriteError, match=r"no space left .*; 7 cases are safe; free space and .*--resume") as found:
+    with pytest.raises(WriteError, match=r"no space left .*; 7 cases are safe; free space and .*resume=True") as found:
         fill()
     assert found.value.errno == pickle.loads(pickle.dumps(found.value)).errno == errno.ENOSPC  # noqa: S301
     assert parts_in(tmp_path) == ["0000"]
@@ -266,7 +266,7 @@ class TestForce:
     def test_a_run_is_replaced_only_when_told(self, tmp_path: Path, people_schema: Schema, rng) -> None:
         write_run(tmp_path, people_schema, rng)
         (tmp_path / "report.html").write_text("old")
-        with pytest.raises(OptionError, match="is not empty; choose another --out, or add --force"):
+        with pytest.raises(OptionError, match="is not empty; choose another out, or add force=True"):
             RunWriter.create(tmp_path, MANIFEST, people_schema)
         assert len(Run.open(tmp_path)) == 300
         RunWriter.create(tmp_path, MANIFEST, people_schema, force=True).finish("finished")

@@ -17,7 +17,7 @@ from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import Do, HasActivations, Network
+from fairbits.models import Do, HasActivations, HasTrees, Network
 from fairbits.report import (
     ReportData,
     compute_report,
@@ -428,7 +428,7 @@ class _Auditing:
             run,
             subject=self.subject,
             samples=self.shares.samples,
-            inside=isinstance(self.subject.model, HasActivations),
+            inside=isinstance(self.subject.model, HasActivations | HasTrees),
             seed=self.options.seed,
             threads=self.options.threads,
             stage=say,

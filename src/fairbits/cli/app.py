@@ -34,6 +34,7 @@ from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import INTERRUPTED
 from fairbits.errors import FairbitsError
 from fairbits.text import one_line
+from fairbits.words import for_the_shell
 
 app = typer.Typer(
     name="fairbits",
@@ -86,11 +87,12 @@ def _options(
 ) -> None:
     """Shared by all commands."""
     context.with_resource(safe_output())
+    context.with_resource(for_the_shell())
 
 
 def run() -> NoReturn:
     """Parse what was typed, do it, and end with the exit code."""
-    with safe_output():
+    with safe_output(), for_the_shell():
         code = _ended()
         try:
             for stream in (sys.stdout, sys.stderr):

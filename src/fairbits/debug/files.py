@@ -38,7 +38,7 @@ def write_result(run: Run, result: DebugResult) -> None:
 
 
 def layers_table(result: DebugResult) -> pa.Table:
-    """One row per layer; layer 0 is the protected input.
+    """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def layers_table(result: DebugResult) -> pa.Table:
     Returns
     -------
     pa.Table
-        One row per layer.
+        The table.
     """
     rows = []
     for one in result.layers:
@@ -63,6 +63,10 @@ def layers_table(result: DebugResult) -> pa.Table:
 
 def neurons_table(result: DebugResult) -> pa.Table:
     """One row per value that a neuron was held at; `acd` is the neuron's, and `role` says between which values.
+
+    For trees `layer` is the tree (0: several trees), `neuron` the node of a split in it (-1: the whole tree; of tree 0
+    the number of a question) and `label` whom the split sends to the left; `value` is 0 (always left), 1 (always
+    right), 2 (the other way), or what stands in for a tree.
 
     `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and `acd` from the other.
 
@@ -80,6 +84,7 @@ def neurons_table(result: DebugResult) -> pa.Table:
         {
             "layer": neuron.layer,
             "neuron": neuron.neuron,
+            "label": neuron.label or None,
             "statistic": one.statistic,
             "value": one.value,
             "accuracy": one.accuracy,
@@ -98,8 +103,11 @@ def neurons_table(result: DebugResult) -> pa.Table:
     halves = ("k_choosing", "k_reported", "acd_choosing")
     real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *halves), pa.float64())
     kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
+    more = ("label",) if result.units == "trees" else ()
     names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *halves)
-    return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in (*names, *more)])
+    )
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
@@ -122,8 +130,9 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
         columns[name] = result.cases[:, i]
     columns |= {"k": result.k, "flips": result.flips}
     if result.delta is not None and result.rho is not None:
-        columns |= {f"delta_{layer}": column for layer, column in enumerate(result.delta.T)}
-        columns |= {f"rho_{layer}": column for layer, column in enumerate(result.rho.T, 1)}
+        if result.units == "layers":  # trees are too many to have columns of their own
+            columns |= {f"delta_{layer}": column for layer, column in enumerate(result.delta.T)}
+            columns |= {f"rho_{layer}": column for layer, column in enumerate(result.rho.T, 1)}
         columns["suspect_layer"] = result.rho.argmax(axis=1) + 1
     if result.attribution is not None:
         for place, name in enumerate(result.attribution.attributes):
@@ -164,6 +173,7 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "k_reported": result.k_reported,
         "id_rate": result.id_rate,
         "accuracy": result.accuracy,
+        "units": result.units,
         "suspect_layer": result.suspect,
         "layers": [asdict(layer) for layer in result.layers],
         "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
@@ -187,7 +197,8 @@ def _neuron(one: NeuronEffect) -> dict[str, Any]:
             ("best", one.best),
         )
     }
-    return {"layer": one.layer, "neuron": one.neuron, "acd": one.acd, **sides}
+    named = {"label": one.label} if one.label else {}
+    return {"layer": one.layer, "neuron": one.neuron, **named, "acd": one.acd, **sides}
 
 
 def _attribution(found: Attribution) -> dict[str, Any]:

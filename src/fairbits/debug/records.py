@@ -16,6 +16,7 @@ from fairbits.models import Do
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Side = Literal["data", "training"]
 How = Literal["other seed", "without protected"]
+Units = Literal["layers", "trees"]
 Verdict = Literal["data", "training", "mixed", "unknown", "none"]
 Floats = npt.NDArray[np.float64]
 
@@ -86,6 +87,7 @@ class NeuronEffect:
     inactive: Candidate | None
     candidates: tuple[Candidate, ...]
     acd_choosing: float | None = None
+    label: str = ""  # of a split: whom it sends to the left
 
     @property
     def remedy(self) -> Candidate | None:
@@ -213,12 +215,18 @@ class DebugResult:
     seconds: float
     regression: bool = False  # which decides nothing that could flip
     identity: str = ""  # of the subject, in short
+    units: Units = "layers"  # what ``layers`` are: a network's layers with neurons, or trees with splits
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table
 
-        rows = [("suspect layer", "–" if self.suspect is None else str(self.suspect))]
-        rows += [(f"neuron {one.neuron}", f"ACD {one.acd:+.3f}") for one in (*self.top(1), *self.top(-1))]
+        trees = self.units == "trees"
+        rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
+        for one in (*self.top(1), *self.top(-1)):
+            name = (
+                f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}" if trees else f"neuron {one.neuron}"
+            )
+            rows.append((name, f"ACD {one.acd:+.3f}"))
         if self.attribution is not None:
             rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
         rows.append(("data or training", self.origin.verdict))
@@ -247,14 +255,15 @@ class DebugResult:
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
         """The neurons with the largest ACD of a sign, in the suspect layer unless another is named.
 
-        Ranked on one half of the cases; the other half, whose ACD is reported, must agree about the sign.
+        Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on one half of the cases;
+        the other half, whose ACD is reported, must agree about the sign.
 
         Parameters
         ----------
         sign
             1 for neurons whose activation raises k, −1 for those that lower it.
         layer
-            Number of the layer; None takes the suspect one.
+            Number of the layer or tree; None takes the suspect layer, or all trees.
         count
             How many.
 
@@ -263,12 +272,7 @@ class DebugResult:
         tuple[NeuronEffect, ...]
             Neurons, the largest effect first.
         """
-        layer = self.suspect if layer is None else layer
-        found = [
-            n
-            for n in self.neurons
-            if n.layer == layer and (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0
-        ]
+        found = [n for n in self._of(layer) if (n.acd or 0.0) * sign > 0 and (n.acd_choosing or 0.0) * sign > 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
@@ -288,10 +292,15 @@ class DebugResult:
         tuple[NeuronEffect, ...]
             Neurons, the largest gain first.
         """
-        layer = self.suspect if layer is None else layer
         before = self.k_choosing
-        here = [n for n in self.neurons if n.layer == layer and n.best is not None and n.best.k_choosing < before]
+        here = [n for n in self._of(layer) if n.best is not None and n.best.k_choosing < before]
         return tuple(sorted(here, key=lambda n: n.best.k_choosing if n.best else 0.0)[:count])
+
+    def _of(self, layer: int | None) -> list[NeuronEffect]:
+        if layer is None and self.units == "trees":
+            return list(self.neurons)
+        layer = self.suspect if layer is None else layer
+        return [one for one in self.neurons if one.layer == layer]
 
     def summary(self) -> dict[str, Any]:
         """The document of ``debug.json``."""

@@ -17,10 +17,11 @@ from fairbits.debug.origin import judge
 from fairbits.debug.records import Attribution, DebugResult, LabelBits, LayerEffect, NeuronEffect, Retrained
 from fairbits.debug.refits import retrain as retrain_subject
 from fairbits.debug.sample import sample_cases
+from fairbits.debug.trees import TreeEffects, tree_effects
 from fairbits.domain import GrantOptions
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import HasActivations, HasInterventions, kind_of
+from fairbits.models import HasActivations, HasInterventions, HasTrees, kind_of
 from fairbits.randomness import generator
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
@@ -43,6 +44,8 @@ def debug_run(
     **grants: Unpack[GrantOptions],
 ) -> DebugResult:
     """Find out where the bits of a run's cases come from, and write it into the run's folder.
+
+    Of a tree ensemble the layers are its trees and the neurons its splits (`debug.trees`).
 
     ``subject`` is needed only for a run whose subject came from neither a name nor a file. ``inside=False`` leaves
     layers and neurons out, which a black box cannot show. ``stage`` is told what is being done.
@@ -93,7 +96,7 @@ def debug_run(
     say("choosing cases")
     cases, worst = sample_cases(run, samples, generator(seed, "debug", "cases"))
     subject = subject_of(run, subject, **grants)
-    if inside and not isinstance(subject.model, HasActivations):
+    if inside and not isinstance(subject.model, HasActivations | HasTrees):
         raise CapabilityError(
             f"layers and neurons cannot be seen in {kind_of(subject.model)!r}, which offers scores only; with "
             f"--no-layers, debug still says which attributes the bits come from and what the labels carry."
@@ -103,15 +106,19 @@ def debug_run(
     )
     figures = evaluator.evaluate(cases)
     work = _Work(evaluator, subject, cases, seed, say, try_out)
-    layers, delta, rho = work.layers() if inside else ((), None, None)
-    suspect = suspect_of(layers) if layers else None
-    chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
-    neurons = work.neurons(chosen)
+    trees = work.trees(all_trees=all_layers) if inside and isinstance(subject.model, HasTrees) else None
+    if trees is not None:
+        layers, neurons, suspect, delta, rho = trees.layers, trees.neurons, trees.suspect, trees.delta, trees.rho
+    else:
+        layers, delta, rho = work.layers() if inside else ((), None, None)  # type: ignore[assignment]
+        suspect = suspect_of(layers) if layers else None
+        chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
+        neurons = work.neurons(chosen)
     attribution = work.attribution()
     labels = work.label_bits()
     again = work.retrained() if retrain else ()
     accuracy = accuracy_of(subject.model, subject)
-    first = None if rho is None else float((rho.argmax(axis=1) == 0).mean())
+    first = None if rho is None or trees is not None else float((rho.argmax(axis=1) == 0).mean())
     if rho is not None and rho.shape[1] == 1:
         first = None  # a single layer always wins
     result = DebugResult(
@@ -136,6 +143,7 @@ def debug_run(
         seconds=time.perf_counter() - begin,
         regression=subject.schema.regression,
         identity=subject.identity.id,
+        units="layers" if trees is None else "trees",
     )
     write_result(run, result)
     return result
@@ -156,6 +164,13 @@ class _Work:
         self.try_out = try_out
         self.evaluator, self.subject, self.cases, self.seed, self.say = evaluator, subject, cases, seed, say
         self.notes: list[str] = []
+
+    def trees(self, *, all_trees: bool) -> TreeEffects:
+        self.say("leaving out trees")
+        rng = generator(self.seed, "debug", "trees")
+        found = tree_effects(self.evaluator, self.subject, self.cases, all_trees=all_trees, rng=rng, say=self.say)
+        self.notes += found.notes
+        return found
 
     def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray]:
         self.say("measuring layers")

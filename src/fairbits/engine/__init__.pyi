@@ -46,7 +46,15 @@ from .threads import thread_count as thread_count
 from .tree_bounds import TreeBoxes as TreeBoxes
 from .tree_bounds import bound_sums as bound_sums
 from .tree_bounds import tree_boxes as tree_boxes
-from .trees import TreePlan as TreePlan
+from .tree_forecast import TreeForecast as TreeForecast
+from .tree_forecast import forecast_of as forecast_of
+from .tree_leaves import LEFT as LEFT
+from .tree_leaves import OTHER_WAY as OTHER_WAY
+from .tree_leaves import RIGHT as RIGHT
+from .tree_leaves import held_sums as held_sums
+from .tree_leaves import leaves_of as leaves_of
+from .tree_leaves import walks_of as walks_of
+from .tree_program import TreePlan as TreePlan
 from .trees import tree_class_scores as tree_class_scores
 from .trees import tree_plan as tree_plan
 from .trees import tree_scores as tree_scores

@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from fairbits.report import words
 from fairbits.report.figures.catalogue import pictures_of
+from fairbits.report.foremost import foremost
 from fairbits.report.page import rendered
 from fairbits.report.record import Portrait, ReportData
 from fairbits.report.sections.proxies import WHAT_A_BIT_IS, carriers, matches, sentences
@@ -73,7 +74,8 @@ def render_html(data: ReportData) -> str:
             name: Markup(svg)  # noqa: S704 - made by us
             for name, svg in (pictures_of(data) | period_pictures(data.proxies)).items()
         },
-        contents=[(name, _TITLES[name]) for name in sections(data)],
+        contents=[(name, _title(name, data)) for name in sections(data)],
+        foremost=foremost(data.debugged) if data.debugged is not None and data.debugged.units == "trees" else [],
         sentence=_sentence(data),
         verdict=_VERDICTS.get(data.debugged.verdict, data.debugged.verdict) if data.debugged else "",
         map_caption="One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
@@ -116,6 +118,12 @@ def sections(data: ReportData) -> list[str]:
         found.remove("indirect")
         found.insert(0, "indirect")
     return found
+
+
+def _title(name: str, data: ReportData) -> str:
+    if name == "network" and data.debugged is not None and data.debugged.units == "trees":
+        return "Inside the trees"
+    return _TITLES[name]
 
 
 def _stakes(data: ReportData) -> list[tuple[Any, Any]]:

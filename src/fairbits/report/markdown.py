@@ -8,6 +8,7 @@ from typing import Any
 
 from fairbits.domain import NUMBER, joined, shortened
 from fairbits.report import words
+from fairbits.report.foremost import foremost
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData
 from fairbits.report.sections.proxies import MAX_GROUPS, WHAT_A_BIT_IS, matches, sentences
 from fairbits.report.words import by_kind, number, percent, signed
@@ -294,6 +295,9 @@ def _harmed(data: ReportData) -> Iterator[str]:
 def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
     if not debugged.layers:
         return
+    if debugged.units == "trees":
+        yield from _trees(debugged, decides=decides)
+        return
     yield "## Inside the network"
     yield ""
     total = sum(layer.votes for layer in debugged.layers) or 1
@@ -323,6 +327,44 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
         )
         heads = [f"neuron of layer {debugged.suspect}", "ACD", "held at", "mean k", *(["accuracy"] if decides else [])]
         yield from _table(heads, rows, right=1)
+
+
+#: Trees in the table; layers.parquet has all of them.
+_MOST_TREES = 10
+
+
+def _trees(debugged: Debugged, *, decides: bool) -> Iterator[str]:
+    yield "## Inside the trees"
+    yield ""
+    total = sum(tree.votes for tree in debugged.layers) or 1
+    ranked = sorted(debugged.layers, key=lambda tree: (-tree.votes, -tree.delta, tree.layer))[:_MOST_TREES]
+    rows = (
+        [
+            str(tree.layer) + (" (suspect)" if tree.suspect else ""),
+            str(tree.width),
+            f"{tree.delta:.3g}",
+            signed(tree.rho),
+            f"{tree.votes / total:.0%}",
+        ]
+        for tree in ranked
+    )
+    yield from _table(["tree", "leaves", "δ", "ρ", "cases where it is largest"], rows, right=1)
+    known = foremost(debugged)
+    if known:
+        yield ""
+        rows = (
+            [
+                str(one.layer or "all"),
+                text(one.label),
+                signed(one.acd, 3),
+                text(one.statistic or "–"),
+                number(one.k_mean, 2),
+                *([percent(one.accuracy)] if decides else []),
+            ]
+            for one in known
+        )
+        heads = ["tree", "goes left", "ACD", "best held", "mean k", *(["accuracy"] if decides else [])]
+        yield from _table(heads, rows, right=2)
 
 
 def _origin(debugged: Debugged) -> Iterator[str]:

@@ -15,7 +15,7 @@ from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
 from fairbits.repair import RepairResult
 from fairbits.report.compute import evaluator_of_run
-from fairbits.report.figures import anatomy, charts, portraits
+from fairbits.report.figures import anatomy, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.record import Axes, Debugged, Portrait, Repaired
 from fairbits.report.sections.people import axes_of, portrait_of
@@ -155,7 +155,7 @@ def shapley(run: Run) -> Picture:
 
 
 def network(run: Run) -> Picture:
-    """The network as layers, with the neurons of the suspect layer.
+    """The network as layers, with the neurons of the suspect layer; or the trees of an ensemble, with their splits.
 
     Parameters
     ----------
@@ -174,6 +174,8 @@ def network(run: Run) -> Picture:
     """
     found = _debugged(run)
     _filled(found.layers, run)
+    if found.units == "trees":
+        return forest.trees(found)
     return anatomy.network(found)[0]
 
 

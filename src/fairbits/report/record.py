@@ -158,6 +158,7 @@ class Neuron:
     accuracy: float | None
     k_mean: float | None
     acd_choosing: float | None = None
+    label: str = ""  # of a split: whom it sends to the left
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ class Debugged:
     evidence: tuple[Pointer, ...]
     notes: tuple[str, ...]
     document: Mapping[str, Any]
+    units: str = "layers"  # or "trees": ``layers`` are trees then, and ``neurons`` their splits
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, Origin
-from fairbits.domain import unsigned_zero
+from fairbits.domain import shortened, unsigned_zero
 from fairbits.store import Run
 
 _SIDES = {"data": "points to the data side", "training": "points to the training side"}
@@ -28,6 +28,8 @@ _VERDICTS = {
 _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
 _MAX_SUBSETS = 6
+#: Trees and splits that a terminal shows; layers.parquet and neurons.parquet have all of them.
+_MOST_TREES = 8
 
 
 def show(run: Run, found: DebugResult) -> None:
@@ -47,10 +49,13 @@ def show(run: Run, found: DebugResult) -> None:
 
 def _blocks(run: Run, found: DebugResult) -> Iterator[RenderableType]:
     yield _headline(run, found)
-    if found.layers:
+    if found.units == "trees":
+        yield from _trees(found)
+    elif found.layers:
         yield Text("\nLayers: how far apart twins are (δ), and how much a layer widens that (ρ)", style="bold")
         yield _layers(found)
-    for layer in sorted({one.layer for one in found.neurons}, key=lambda one: (one != found.suspect, one)):
+    shown = [] if found.units == "trees" else found.neurons
+    for layer in sorted({one.layer for one in shown}, key=lambda one: (one != found.suspect, one)):
         yield from _neurons(found, layer)
     if found.attribution is not None:
         yield _heading(found.attribution)
@@ -99,6 +104,39 @@ def _layers(found: DebugResult) -> Table:
         style = "bold" if mark else ""
         table.add_row(name, str(one.width), _short(one.delta), growth, spread, votes, mark, style=style)
     return table
+
+
+def _trees(found: DebugResult) -> Iterator[RenderableType]:
+    yield Text("\nTrees: how far apart they put twins (δ), how much they widen spans (ρ)", style="bold")
+    total = max(1, len(found.cases))
+    table = _table("tree", "leaves", "δ", "ρ", "votes", "", left=("",))
+    looking = [one for one in found.layers if one.delta > 0]
+    for one in sorted(looking, key=lambda one: (-one.votes, -(one.rho or 0.0), one.layer))[:_MOST_TREES]:
+        mark = "← suspect" if one.layer == found.suspect else ""
+        cells = str(one.layer), str(one.width), _short(one.delta), _signed(one.rho or 0.0), f"{one.votes / total:.0%}"
+        table.add_row(*cells, mark, style="bold" if mark else "")
+    yield table
+    yield Text(f"{len(looking)} of {len(found.layers)} trees tell twins of these cases apart.\n")
+    yield Text("Splits and trees that lower mean k most when held", style="bold")
+    rows = _best(found.best(count=_MOST_TREES))
+    if not rows:
+        yield Text("None does within the accuracy that must be kept.\n")
+        return
+    table = _table("tree", "goes left", "held", "ACD", "accuracy", "mean k", left=("goes left", "held"))
+    short = {"always left": "left", "always right": "right", "the other way": "other", "left out": "out"}
+    for split, held in rows:
+        accuracy = "not known" if held.accuracy is None else f"{held.accuracy:.1%}"
+        k, acd = f"{found.k_reported:.2f} → {held.k_reported:.2f}", "" if split.acd is None else _signed(split.acd, 3)
+        table.add_row(
+            str(split.layer or "all"),
+            Text(harmless(shortened(split.label, 28))),
+            short[held.statistic],
+            acd,
+            accuracy,
+            k,
+        )
+    yield table
+    yield Text("Chosen on one half of the cases, reported on the other.\n", style="dim")
 
 
 def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:

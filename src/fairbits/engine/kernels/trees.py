@@ -5,9 +5,9 @@ takes to the right clears the leaves on its left; what is then the lowest bit is
 al., SIGIR 2015). Splits on free attributes are decided once per person. What the protected values of each group of
 twins clear is known beforehand, so that one AND per group gives its leaf.
 
-Large trees are walked, a block of people at a time, level by level and without branches. Everybody begins as one
-walker with the set of all twins; at a split on a protected attribute the walker falls in two where both sides keep
-somebody.
+Large trees are walked by a block of people together, depth first: at a split the people of a node are parted in place,
+so that a node is looked at once for all of them, and in the order in which nodes lie in memory. The twins that come to
+a node are the same for everybody: the plan knows them, and leaves out what no twin comes to.
 
 People of a block lie side by side in every array, so that loops over them become vector code.
 """
@@ -23,11 +23,8 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from fairbits.engine.kernels.simd import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-ONE = np.uint64(1)
 #: Stretches of the values of an attribute that is binned by search.
 HINTS = 1024
-#: Levels that walkers take before it is looked whether all have stopped.
-STRIDE = 4
 
 
 @inlined
@@ -82,9 +79,8 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
     base = np.empty((outputs, block), np.float64)
     walking = len(plan.large.roots) > 0
     walked = np.empty((block if walking else 1, outputs * m), np.float64)
-    room = block * m if walking else 1
-    persons, nodes = np.empty(room, np.int32), np.empty(room, np.int32)
-    sets = np.empty((room, plan.words), np.uint64)
+    order = np.empty(block, np.int32)
+    stack = np.empty((plan.large.depth + 2, 3), np.int64)
     for start in range(0, n, block):
         people = min(block, n - start)
         lanes = min(block, (people + 15) // 16 * 16)  # the others are not people
@@ -114,7 +110,7 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
         together[:] = 0.0
         if walking:
             walked[:] = 0.0
-            large_trees(plan, bins, people, base, walked, persons, nodes, sets)
+            large_trees(plan, bins, people, base, walked, order, stack)
         for o in range(outputs):
             for z in range(m):
                 into = together[o * m + z]
@@ -205,90 +201,92 @@ def small_trees(small, bins, lanes, totals):
 
 
 @inlined
-def advance(nodes, persons, count, bins, rows):
-    """Some levels further down for every walker, branch-free; whoever has stopped stays."""
-    block = np.int64(bins.shape[1])
-    flat = bins.ravel()
-    for _ in range(STRIDE):
-        for walker in range(count):
-            at = np.uint64(nodes[walker]) * np.uint64(4)
-            value = flat[np.uint64(rows[at] * block + persons[walker])]
-            right = np.uint32(value - rows[at + np.uint64(1)]) > np.uint32(rows[at + np.uint64(2)])
-            nodes[walker] = rows[at + np.uint64(3)] + np.int32(right)
+def split_people(order, low, high, mine, first, span):
+    """Put the people of a stretch who go left before those who go right, without a branch; gives where these begin."""
+    middle = low
+    for place in range(low, high):
+        person = order[place]
+        left = np.uint32(mine[person] - first) <= span
+        order[place] = order[middle]
+        order[middle] = person
+        middle += np.int64(left)
+    return middle
 
 
 @inlined
-def advance_members(nodes, persons, count, bins, large):
-    """The same for trees with sets of bins among their splits."""
-    for _ in range(STRIDE):
-        for walker in range(count):
-            node = nodes[walker]
-            value = bins[large.rows[4 * node], persons[walker]]
-            if large.places[node] >= 0 and large.kinds[node] == 0:
-                right = bool(not large.members[large.places[node] + value])
-            else:
-                right = bool(np.uint32(value - large.rows[4 * node + 1]) > np.uint32(large.rows[4 * node + 2]))
-            nodes[walker] = large.rows[4 * node + 3] + np.int32(right)
+def split_members(order, low, high, mine, members):
+    """The same where those go left whose bin is in a set."""
+    middle = low
+    for place in range(low, high):
+        person = order[place]
+        left = members[mine[person]]
+        order[place] = order[middle]
+        order[middle] = person
+        middle += np.int64(left)
+    return middle
+
+
+@inlined
+def add_to_twins(large, twins, value, walked, person, first):
+    """Add the value of a leaf to the twins of one person who come to it."""
+    flags = large.set_flags[twins]
+    if flags >= 0:  # many of them: all twins at once, times one or nothing
+        for z in range(large.m):
+            walked[person, first + z] += value * large.flags[flags + z]
+    else:
+        for place in range(large.set_starts[twins], large.set_starts[twins + 1]):
+            walked[person, first + large.set_twins[place]] += value
 
 
 @compiled
-def large_trees(plan, bins, people, base, walked, persons, nodes, sets):  # noqa: PLR0912 - one loop, unrolled by kind
-    """Walk every large tree: walkers are people with a set of their twins."""
-    large, words, m = plan.large, plan.words, plan.m
+def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR0912 - one loop, unrolled by kind
+    """Send everybody down every large tree, together: at a split the people of a node are parted in place.
+
+    Which twins come to a node does not depend on the person, so that a node knows them: at a split on a protected
+    attribute both sides get all people of the node.
+    """
+    large, m = plan.large, plan.m
+    rows = large.rows
     for t in range(len(large.roots)):
-        root, out = large.roots[t], large.outputs[t]
+        out = large.outputs[t]
         for p in range(people):
-            persons[p], nodes[p] = p, root
-            for word in range(words):
-                sets[p, word] = plan.everybody[word]
-        count = people
-        while count > 0:
-            if large.simple[t]:
-                advance(nodes, persons, count, bins, large.rows)
-            else:
-                advance_members(nodes, persons, count, bins, large)
-            kept = 0
-            added = count
-            for walker in range(count):
-                node, p = nodes[walker], persons[walker]
-                kind = large.kinds[node]
-                if kind == 1:  # a leaf
-                    at = large.places[node]
-                    whole = True
-                    for word in range(words):
-                        whole &= sets[walker, word] == plan.everybody[word]
-                    if whole:
-                        for w in range(large.width):
-                            base[out + w, p] += large.values[at + w]
-                        continue
-                    for word in range(words):
-                        rest = sets[walker, word]
-                        while rest != 0:
-                            z = word * 64 + np.int64(trailing_zeros(rest))
-                            for w in range(large.width):
-                                walked[p, (out + w) * m + z] += large.values[at + w]
-                            rest &= rest - ONE
-                    continue
-                if kind == 2:  # a protected attribute: the children stand side by side
-                    at = large.places[node]
-                    some, others = False, False
-                    for word in range(words):
-                        some |= (sets[walker, word] & large.twins[at + word]) != 0
-                        others |= (sets[walker, word] & ~large.twins[at + word]) != 0
-                    node = large.branches[node] + np.int32(not some)
-                    if some and others:
-                        persons[added], nodes[added] = p, node + 1
-                        for word in range(words):
-                            sets[added, word] = sets[walker, word] & ~large.twins[at + word]
-                            sets[walker, word] &= large.twins[at + word]
-                        added += 1
-                persons[kept], nodes[kept] = p, node
-                for word in range(words):
-                    sets[kept, word] = sets[walker, word]
-                kept += 1
-            for walker in range(count, added):  # close the gap
-                persons[kept], nodes[kept] = persons[walker], nodes[walker]
-                for word in range(words):
-                    sets[kept, word] = sets[walker, word]
-                kept += 1
-            count = kept
+            order[p] = p
+        stack[0, 0], stack[0, 1], stack[0, 2] = large.roots[t], 0, people
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            node, low, high = np.int64(stack[depth, 0]), np.int64(stack[depth, 1]), np.int64(stack[depth, 2])
+            while True:
+                at = 5 * node
+                attribute = np.int64(rows[at])
+                if attribute >= 0:
+                    mine = bins[attribute]
+                    members = np.int64(large.sets[node])
+                    if members < 0:
+                        first, span = rows[at + 1], np.uint32(rows[at + 2])
+                        middle = split_people(order, low, high, mine, first, span)
+                    else:
+                        middle = split_members(order, low, high, mine, large.members[members:])
+                    if middle == high:
+                        node = np.int64(rows[at + 3])
+                    elif middle == low:
+                        node = np.int64(rows[at + 4])
+                    else:
+                        stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], middle, high
+                        depth += 1
+                        node, high = np.int64(rows[at + 3]), middle
+                elif attribute == -2:
+                    stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], low, high
+                    depth += 1
+                    node = np.int64(rows[at + 3])
+                else:
+                    value, twins = np.int64(rows[at + 1]), np.int64(rows[at + 2])
+                    for w in range(large.width):
+                        adds = large.values[value + w]
+                        if twins == 0:
+                            for place in range(low, high):
+                                base[out + w, order[place]] += adds
+                        else:
+                            for place in range(low, high):
+                                add_to_twins(large, twins, adds, walked, order[place], (out + w) * m)
+                    break

@@ -258,19 +258,18 @@ class Ensemble:
         missing = (gone & ((rule == NAN) | ~numeric)) | ((rule == ZERO) & numeric & (np.abs(read) <= ZERO_WIDTH))
         with np.errstate(invalid="ignore"):
             left = read <= self.threshold[nodes]
-        for place in np.flatnonzero(~numeric & ~gone):
-            left[place], strange = self._in_set(int(sets[place]), values[place])
-            missing[place] = strange
+        categorical = np.flatnonzero(~numeric & ~gone)
+        for number in np.unique(sets[categorical]).tolist():
+            mine = categorical[sets[categorical] == number]
+            left[mine], missing[mine] = self._in_set(number, values[mine])
         return np.where(missing, self.missing_left[nodes], left)
 
-    def _in_set(self, number: int, value: float) -> tuple[bool, bool]:
-        """Whether a category is in a split's set, and whether the split takes it for missing."""
-        members, known = self.members[number], self.known[number]
-        code = int(value) if abs(value) < 2**31 else -1
-        inside = 0 <= code < len(members) and bool(members[code])
-        if known is None:
-            return inside, False
-        return inside, not (inside or (0 <= code < len(known) and bool(known[code])))
+    def _in_set(self, number: int, values: Floats) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which categories are in a split's set, and which ones the split takes for missing."""
+        codes = np.where(np.abs(values) < 2**31, values, -1).astype(np.int64)
+        inside = _among(self.members[number], codes)
+        known = self.known[number]
+        return inside, np.zeros(len(codes), np.bool_) if known is None else ~(inside | _among(known, codes))
 
     def leaves(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """The leaf (by node) that each row of features reaches in every tree, (n, trees).
@@ -486,6 +485,13 @@ def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
         order.append(below)
         total += len(below)
     return np.concatenate(order), np.concatenate(children)
+
+
+def _among(flags: npt.NDArray[np.bool_], codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    there = (codes >= 0) & (codes < len(flags))
+    found = np.zeros(len(codes), np.bool_)
+    found[there] = flags[codes[there]]
+    return found
 
 
 def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import Stake
-from fairbits.report.figures import anatomy, charts, portraits
+from fairbits.report.figures import anatomy, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.figures.svg import inline_svg
+from fairbits.report.foremost import foremost, split_name
 from fairbits.report.record import Debugged, Portrait, Repaired, ReportData, Searched
 from fairbits.report.words import number, percent, signed
 
@@ -83,6 +84,11 @@ def _people(data: ReportData) -> Iterator[Drawn]:
 
 
 def _network(debugged: Debugged) -> str:
+    if debugged.units == "trees":
+        names = [f"{split_name(one)}, ACD {signed(one.acd, 3)}" for one in foremost(debugged)]
+        suspect = f" The suspect is tree {debugged.suspect}." if debugged.suspect else ""
+        words = f"{len(debugged.layers)} trees.{suspect} " + (f"{joined(names)}." if names else "No split lowers k.")
+        return inline_svg(forest.trees(debugged), "pic-network", "The trees of the ensemble", words)
     made, parts = anatomy.network(debugged)
     layers = [
         f"layer {layer.layer} with {layer.width} neurons and ρ {signed(layer.rho)}"

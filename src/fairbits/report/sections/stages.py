@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def debugged_of(folder: Path) -> Debugged | None:
         return None
     found = read_json(folder / DEBUG)
     suspect, attribution = found["suspect_layer"], found["attribution"] or {}
-    origin = found["origin"]
+    origin, trees = found["origin"], found.get("units") == "trees"
     subsets = [Together(tuple(s["attributes"]), s["q_inf"], s["q_1"]) for s in attribution.get("subsets", [])]
     return Debugged(
         samples=found["samples"],
@@ -72,7 +73,8 @@ def debugged_of(folder: Path) -> Debugged | None:
         accuracy=found["accuracy"],
         suspect=suspect,
         layers=tuple(_layer(layer, suspect) for layer in found["layers"]),
-        neurons=_neurons(folder / "neurons.parquet", suspect),
+        neurons=_splits(folder / "neurons.parquet") if trees else _neurons(folder / "neurons.parquet", suspect),
+        units="trees" if trees else "layers",
         shares=_shares(attribution, subsets),
         together=tuple(subset for subset in subsets if len(subset.attributes) > 1),
         q_inf=subsets[-1].q_inf if subsets else None,
@@ -101,30 +103,43 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
     """One record per neuron of the suspect layer, with its best value."""
     if suspect is None or not path.is_file():
         return ()
-    best: dict[int, dict[str, Any]] = {}
-    acd: dict[int, tuple[float | None, float | None]] = {}
-    for row in pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist():
-        if row["layer"] != suspect:
-            continue
-        number = row["neuron"]
-        acd[number] = row["acd"], row.get("acd_choosing", row["acd"])
+    return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
+
+
+def _splits(path: Path) -> tuple[Neuron, ...]:
+    """One record per split or tree that was held, whichever tree it is of."""
+    return _read_neurons(_rows_of(path)) if path.is_file() else ()
+
+
+def _rows_of(path: Path) -> list[dict[str, Any]]:
+    return pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist()
+
+
+def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
+    best: dict[tuple[int, int], dict[str, Any]] = {}
+    acd: dict[tuple[int, int], tuple[float | None, float | None, str]] = {}
+    for row in rows:
+        number = row["layer"], row["neuron"]
+        acd[number] = row["acd"], row.get("acd_choosing", row["acd"]), row.get("label") or ""
         row.setdefault("k_choosing", row["k_mean"])  # files of earlier versions know one figure only
         row.setdefault("k_reported", row["k_mean"])
         if row["kept"] and (number not in best or row["k_choosing"] < best[number]["k_choosing"]):
             best[number] = row
-    return tuple(_neuron(suspect, number, *acd[number], best.get(number, {})) for number in sorted(acd))
+    return tuple(_neuron(number, acd[number], best.get(number, {})) for number in sorted(acd))
 
 
-def _neuron(layer: int, number: int, acd: float | None, choosing: float | None, best: dict[str, Any]) -> Neuron:
+def _neuron(place: tuple[int, int], known: tuple[float | None, float | None, str], best: dict[str, Any]) -> Neuron:
+    acd, choosing, label = known
     return Neuron(
-        layer=layer,
-        neuron=number,
+        layer=place[0],
+        neuron=place[1],
         acd=acd,
         hold=best.get("value"),
         statistic=best.get("statistic"),
         accuracy=best.get("accuracy"),
         k_mean=best.get("k_reported"),
         acd_choosing=choosing,
+        label=label,
     )
 
 

@@ -1,0 +1,117 @@
+"""What the tree kernels take: bins of attributes, small trees as tables of leaves, large ones as nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Attributes(NamedTuple):
+    """How the code of each attribute that some split looks at becomes a bin."""
+
+    columns: Ints
+    tabled: NDArray[np.bool_]
+    lows: Floats  # first code of a table, or the shift of a line
+    scales: Floats
+    starts: Ints  # in the tables or in the cuts
+    sizes: Ints
+    single: bool  # compared in float32
+    firsts: Floats  # the first cut, stretches per unit from there on, and the cuts before each stretch
+    stretches: Floats
+    hints: Ints
+
+
+class SmallTrees(NamedTuple):
+    """Trees as splits that clear leaves, in the order of the kernel's loops."""
+
+    words: Ints  # of a tree's set of leaves
+    leaves: Ints
+    width: int
+    value_starts: Ints
+    values: Floats
+    split_starts: Ints  # a tree's splits on free attributes
+    split_attributes: Ints
+    split_lows: NDArray[np.int32]
+    split_spans: NDArray[np.uint32]
+    split_members: Ints  # where its set of bins begins; -1: a range
+    split_masks: Ints  # where its words begin
+    mask_words: Ints
+    masks: NDArray[np.uint64]
+    members: NDArray[np.bool_]
+    group_starts: Ints  # groups of cells that the tree cannot tell apart
+    group_masks: Ints
+    kept: NDArray[np.uint64]
+    cell_lists: Ints
+    cells: Ints
+    cell_starts: Ints  # where a tree's sums begin, by output that it adds to
+
+
+class LargeTrees(NamedTuple):
+    """Trees as nodes in the order of a walk: a node, all of its left side, all of its right side.
+
+    ``rows`` has five numbers per node. A split: attribute, first bin and width of the range that goes left, left and
+    right child. A split on a protected attribute has attribute -2, a leaf -1, where its values begin, and its set of
+    twins. ``sets`` says where a split's set of bins begins (-1: a range). Set 0 of twins is all of them; others are
+    lists, and for those with many twins a one or nothing for each (``set_flags``: where they begin, -1: a list only).
+    """
+
+    roots: Ints
+    outputs: Ints
+    width: int
+    m: int
+    depth: int
+    rows: NDArray[np.int32]
+    sets: NDArray[np.int32]
+    members: NDArray[np.bool_]
+    values: Floats
+    set_starts: Ints
+    set_twins: Ints
+    set_flags: Ints
+    flags: Floats
+
+
+class TreeProgram(NamedTuple):
+    """Everything, as the kernel takes it."""
+
+    attributes: Attributes
+    tables: NDArray[np.int32]
+    cuts: Floats
+    small: SmallTrees
+    large: LargeTrees
+    base: Floats
+    m: int
+    cells: int
+    part_outputs: Ints
+    part_starts: Ints
+    part_cells: Ints
+    cell_of: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreePlan:
+    """An ensemble over one encoding and one set of twins, ready to run.
+
+    ``favourable`` is the output that is the score (after the link), ``complement`` says that it is what the only
+    output leaves. ``thresholds`` holds, by attribute, the codes that are the last on their side of some split.
+    """
+
+    program: TreeProgram
+    link: str
+    slope: float
+    favourable: int
+    complement: bool
+    block: int
+    work: int
+    thresholds: dict[int, Floats]
+    gaps: dict[int, float]  # by attribute, the code of a missing number
+
+    @property
+    def m(self) -> int:
+        """How many twins a person has."""
+        return self.program.m

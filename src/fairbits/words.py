@@ -1,0 +1,77 @@
+"""One message, two readers: flags for whoever typed a command, arguments for whoever called from Python.
+
+Messages are written with flags (``--trust-pickle``). The command line shows them as they are; everywhere else a flag
+reads as the argument of that name (``trust_pickle=True``). Only flags that exist are touched, so that a file whose name
+looks like one keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Set by the command line, for itself and the processes that it starts.
+_READER = "FAIRBITS_READER"
+
+#: Flags that stand for themselves, and what they are called in Python.
+_SWITCHES = {
+    "all-layers": "all_layers=True",
+    "as-is": "as_is=True",
+    "exhaustive": "exhaustive=True",
+    "force": "force=True",
+    "no-layers": "inside=False",
+    "no-retrain": "retrain=False",
+    "resume": "resume=True",
+    "retrain": "retrain=True",
+    "trust": "trust=True",
+    "trust-code": "trust_code=True",
+    "trust-pickle": "trust_pickle=True",
+}
+#: Flags that take a value: in Python the argument of the same name.
+_VALUED = (
+    *("batch", "budget", "by", "choose", "columns", "credential", "eats", "epsilon", "factory", "favourable"),
+    *("input-format", "k", "max-accuracy-loss", "max-model-bytes", "max-rows", "max-seconds", "max-twins"),
+    *("min-plausibility", "out", "output", "partition", "port", "protected", "ray", "repeats", "samples", "score-of"),
+    *("seed", "shards", "strategy", "target", "threads", "threshold", "time-limit", "where", "within", "workers"),
+)
+_PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, "eats": "input_format", **_SWITCHES}
+_FLAG = re.compile(r"(?<![\w-])--(" + "|".join(sorted(_PYTHON, key=len, reverse=True)) + r")(?![\w-])")
+
+
+@contextmanager
+def for_the_shell() -> Iterator[None]:
+    """Messages made within name flags: the command line is being used."""
+    before = os.environ.get(_READER)
+    os.environ[_READER] = "shell"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_READER, None)
+        else:
+            os.environ[_READER] = before
+
+
+def spoken(text: str) -> str:
+    """A message for whoever reads it now.
+
+    Parameters
+    ----------
+    text
+        Written with flags.
+
+    Returns
+    -------
+    str
+        The same for a shell; with arguments in place of the flags for Python.
+
+    Examples
+    --------
+    >>> spoken("a pickle runs code; if you trust it, add --trust-pickle.")
+    'a pickle runs code; if you trust it, add trust_pickle=True.'
+    """
+    if "--" not in text or os.environ.get(_READER) == "shell":
+        return text
+    return _FLAG.sub(lambda found: _PYTHON[found[1]], text)
