@@ -430,7 +430,7 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
     people
         Number of people.
     base
-        Value that each output starts from.
+        Sums that all twins of a person share, (outputs, people), added to in place.
     walked
         Sums by person, changed in place.
     order
