@@ -13,7 +13,7 @@ import pytest
 import fairbits
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "report.md", ROOT / "docs" / "extend.md"]
+DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("python", "report", "diff", "extend"))]
 SNIPPETS = [
     (document.name, number, code)
     for document in DOCUMENTS

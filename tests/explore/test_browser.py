@@ -68,6 +68,9 @@ def test_k_answers(browser: Any, explorer: Explorer) -> None:
         page, complaints = opened(browser, address)
         k = page.locator("#k")
         found = k.text_content()
+        quality = page.locator("#quality").text_content() or ""
+        assert "Favourable when" in quality
+        assert "accuracy" in quality
         page.get_by_label("hours", exact=True).first.fill(str(hours))
         k.filter(has_not_text=found).wait_for()
         page.locator("#as-found").click()

@@ -11,8 +11,7 @@ import pytest
 
 from fairbits import Network
 from fairbits.errors import CapabilityError, OptionError
-from fairbits.paper import Contest
-from fairbits.paper import contest as compare
+from fairbits.paper import Contest, compare
 from fairbits.paper.cells import Cells
 from fairbits.paper.contest import Entry, StrategyComparison
 from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing

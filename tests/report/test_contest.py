@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairbits.paper import Contest
-from fairbits.paper import contest as compare
+from fairbits.paper import Contest, compare
 from fairbits.report import contest_of, render_contest, write_contest
 from fairbits.search import Budget
 

@@ -23,11 +23,13 @@ from fairbits.report import (
     write_report,
 )
 from fairbits.report.html import sections
+from fairbits.report.sections.pointers import POINTERS
 from fairbits.store import Run
 
 from .conftest import build_subject, ordinary_schema, search
 
-ORDER = ["headline", "severity", "people", "drivers", "harmed", "network", "origin", "repairs", "again"]
+ORDER = ["decided", "headline", "severity", "people", "drivers", "harmed", "network", "origin", "repairs", "again"]
+END = ["files", "sign-off", "pointers"]
 
 
 class Page(HTMLParser):
@@ -70,15 +72,15 @@ def test_the_same_figures_on_every_face(data: ReportData, page: str) -> None:
 
 
 def test_sections_come_in_order(page: str) -> None:
-    assert re.findall(r'<section id="(\w+)"', page) == ORDER
+    assert re.findall(r'<section id="([\w-]+)"', page) == ORDER + END
 
 
 def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject) -> None:
     data = compute_report(searched, subject=subject, threads=1)
     assert data.debugged is None
     assert data.repaired is None
-    assert sections(data) == ["headline", "severity", "people", "harmed", "again"]
-    assert re.findall(r'<section id="(\w+)"', render_html(data)) == sections(data)
+    assert sections(data) == ["decided", "headline", "severity", "people", "harmed", "again", *END]
+    assert re.findall(r'<section id="([\w-]+)"', render_html(data)) == sections(data)
     assert "## Repairs" not in render_markdown(data)
     summary = summary_of(data)
     assert summary["debug"] is None
@@ -120,7 +122,10 @@ def test_nothing_is_fetched(page: str) -> None:
         for tag, attrs in found.tags
         if any((attrs.get(n) or "").startswith(("http", "//")) for n in ("src", "href", "xlink:href", "srcset"))
     ]
-    assert {attrs["href"] for attrs in outside} == {"https://doi.org/10.1109/ICSE48619.2023.00136"}
+    # Links that somebody may follow: the paper, and the texts of the appendix. Nothing is loaded from anywhere.
+    assert {tag for tag, attrs in found.tags if attrs in outside} == {"a"}
+    links = {"https://doi.org/10.1109/ICSE48619.2023.00136", *(one.address for one in POINTERS)}
+    assert {attrs["href"] for attrs in outside} == links
     assert not found.all("link")
     assert "@import" not in page
     assert "url(http" not in page

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from fairbits import Subject
-from fairbits.paper import Contest
-from fairbits.paper import contest as compare
+from fairbits.paper import Contest, compare
 from fairbits.report import compute_report, contest_of, render_contest, render_html
 from fairbits.report.fleet import Fleet, FleetMember, render_fleet
 from fairbits.search import Budget

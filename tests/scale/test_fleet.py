@@ -66,7 +66,7 @@ def test_one_that_fails_stops_nobody(harbour, tmp_path) -> None:
 def test_on_the_command_line(harbour, tmp_path) -> None:
     shutil.rmtree(harbour / "blind")
     asked = ["fleet", str(harbour), "--budget", "1s", "--skip", "debug,repair", "--out", str(tmp_path / "out")]
-    found = CliRunner().invoke(app, asked, env={"COLUMNS": "80"})
+    found = CliRunner().invoke(app, [*asked, "--rank", "bits"], env={"COLUMNS": "80"})
     assert found.exit_code == 3
     assert "Of 3 models, “credit” uses the most: at least 2.58 of 2.58 bits; 2 could" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 80 or str(tmp_path) in found.stdout
@@ -90,11 +90,11 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     """A bar is the share of the model's own limit; a regression has no decision that could flip."""
     number = FleetMember("pay", "pay.toml", "pay/report.html", bits=2.0, bits_limit=2.0, k_max=4, cases=50)
     wide = FleetMember("wide", "w.toml", "w/report.html", bits=1.0, bits_limit=3.17, flip_rate=0.2, id_cases=7, cases=9)
-    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (number, wide)))
+    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (number, wide), "bits"))
     rows = page.split("<tr>")[2:4]
     assert "width: 100%" in rows[0]
     assert "width: 32%" in rows[1]
-    assert rows[0].count('<td class="n">–</td>') == 3  # on real rows, rows that flip, cases that flip
+    assert rows[0].count('<td class="n">–</td>') == 4  # rows that flip, on real rows, proved, cases that flip
     assert '<td class="n">7</td>' in rows[1]
 
 
@@ -115,3 +115,22 @@ def test_a_fleet_without_bits_crowns_nobody() -> None:
     assert Fleet("models", "", "2026-01-01", (none,)).sentence == (
         "No use of protected attributes was found in one model."
     )
+
+
+def test_ranks() -> None:
+    """By people, by found k, by proved k (nothing proved: as many as there are twins), by bits."""
+    shared = {"bits_limit": 4.0, "m": 16}
+    many = FleetMember("many", "m", bits=1.0, k_max=2, flip_rate=0.5, k_proved=4, **shared)
+    deep = FleetMember("deep", "d", bits=3.0, k_max=8, flip_rate=0.1, k_proved=9, **shared)
+    open_ = FleetMember("open", "o", bits=2.0, k_max=4, flip_rate=0.2, **shared)
+    for rank, order in (
+        ("people", ["many", "open", "deep"]),
+        ("found", ["deep", "open", "many"]),
+        ("proved", ["open", "deep", "many"]),
+        ("bits", ["deep", "open", "many"]),
+    ):
+        fleet = Fleet("f", "t", "2026-01-01", (many, deep, open_), rank)
+        assert [one.name for one in fleet.ranked] == order, rank
+        assert f"“{order[0]}”" in fleet.sentence
+    with pytest.raises(OptionError, match=r"--rank is 'peple'.*people"):
+        Fleet("f", "t", "2026-01-01", (), "peple")

@@ -322,6 +322,7 @@ def test_run_json_is_documented(tmp_path: Path, people_schema: Schema, rng) -> N
     record = json.loads((tmp_path / "run.json").read_text())
     assert record.keys() - MANIFEST.keys() == {
         "format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale",
+        "made_by",
     }  # fmt: skip
     assert (record["parts"], record["cases"]) == (3, 300)
     assert set(record["versions"]) == {"python", "numpy", "numba", "fairbits"}

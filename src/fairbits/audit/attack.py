@@ -115,9 +115,13 @@ def attacker(
         if STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, HasGradients):
             terms = replace(terms, strategy=DEFAULT_STRATEGY, options={})  # scores only: a search that needs no more
         with tempfile.TemporaryDirectory() as folder:
-            found = search(
-                replace(subject, model=network), terms, Path(folder) / "attack", executor_options=executor_options
+            # Counted, it is one task as the timed one is: the command on the page then finds the same people.
+            alone = terms.budget.evaluations is not None and (
+                executor_options is None or not executor_options.elsewhere
             )
+            about = replace(subject, model=network)
+            place = Path(folder) / "attack"
+            found = search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
             figures = found.query(_FIGURES).to_pylist()[0]
             asked = int((found.summary or {}).get("evaluations", 0))
         rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0

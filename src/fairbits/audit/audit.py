@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
+    from fairbits.diff import ModelDiff
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import Alternatives, RepairResult
@@ -332,8 +333,55 @@ class Audit:
         found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
-            write_json(Path(out) / "proxies.json", found.document())
+            made_with = self.subject.identity.document()
+            write_json(Path(out) / "proxies.json", {**found.document(), "made_with": made_with})
         return found
+
+    def diff(
+        self,
+        other: Any,
+        *,
+        epsilon: float | None = None,
+        partition: str = "constrained",
+        seed: int = 0,
+        threads: int | None = None,
+        top: int = 10,
+        **grants: Unpack[GrantOptions],
+    ) -> ModelDiff:
+        """What changes for these people when another model takes the place of this one.
+
+        Parameters
+        ----------
+        other
+            Another :class:`Audit` or subject about the same people, or a model: a file, an address, a reference, or an
+            object that predicts.
+        epsilon, partition, threads
+            As for :meth:`measure`.
+        seed
+            Same seed, same intervals.
+        top
+            How many of those who got worse are listed.
+        **grants
+            What a model file may do.
+
+        Returns
+        -------
+        ModelDiff
+            ``document()`` is what ``fairbits diff --json`` prints.
+
+        Raises
+        ------
+        OptionError
+            Where schema or people differ.
+        """
+        from fairbits.diff import diff_subjects, with_model
+
+        if isinstance(other, Audit | Subject):
+            after = other.subject if isinstance(other, Audit) else other
+        else:
+            after = with_model(self.subject, other, **grants)
+        options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads}
+        return diff_subjects(self.subject, after, **options, seed=seed, top=top)
 
     def open(self, folder: str | Path) -> AuditRun:
         """Open an earlier run of this subject.

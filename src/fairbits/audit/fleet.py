@@ -10,8 +10,8 @@ from typing import Any, Unpack
 from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditOptions, AuditResult, audit_subject
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
-from fairbits.errors import FairbitsError, OptionError
-from fairbits.report import Fleet, FleetMember, write_fleet
+from fairbits.errors import FairbitsError, OptionError, choose_from
+from fairbits.report import RANKS, Fleet, FleetMember, ReportData, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
 
@@ -82,6 +82,7 @@ def audit_fleet(
     out: Path,
     *,
     as_is: bool = False,
+    rank: str = "people",
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
@@ -98,6 +99,8 @@ def audit_fleet(
         Folder of the results.
     as_is
         Accept models that decide against the labels of their tables.
+    rank
+        What the page is ordered by: people, found, proved or bits.
     progress
         Called with the number done, the number in all, and the last result.
     stop
@@ -115,6 +118,8 @@ def audit_fleet(
     OptionError
         If there are no subjects, or a secret is granted to no particular host.
     """
+    if rank not in RANKS:
+        raise OptionError(f"--rank is {rank!r}; {choose_from(rank, RANKS)}")
     credential = grants.get("credential")
     if credential is not None and "@" not in credential:
         raise OptionError(
@@ -146,6 +151,7 @@ def audit_fleet(
         _terms(options, executor_options),
         timestamp(),
         tuple(found[number] for number in range(len(ships))),
+        rank,
     )
     return fleet, write_fleet(fleet, out)
 
@@ -188,8 +194,24 @@ def _entry(ship: Ship, found: AuditResult) -> FleetMember:
         split_rate=measured.split_rate.value,
         id_cases=None if data.about.regression else figures.get("id_cases"),  # nothing flips in a regression
         cases=figures.get("cases"),
+        rows=measured.rows,
+        m=data.about.m,
+        k_proved=_proved(data),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )
+
+
+def _proved(data: ReportData) -> int | None:
+    """The most classes that anybody can have, where that is certain of everybody."""
+    if data.about.blind:
+        return 1
+    known = [
+        int(one.bound)
+        for one in data.certified
+        if one.model == "model" and one.property == "k" and one.kind != "statistical"
+        if one.population.startswith("everybody in the domain") and one.certified == one.people
+    ]
+    return min(known, default=None)
 
 
 def _reason(fault: Fault | None) -> str:

@@ -396,7 +396,8 @@ class _Auditing:
         if "proxies" in self.options.skip or self.stop():
             return self._leave("proxies", "skipped")
         kept = proxies_of(run.folder, self.subject)
-        same = kept is not None and kept.get("identity") == self.subject.identity.id
+        made_with = self.subject.identity.document()
+        same = kept is not None and (kept.get("made_with") or {}).get("id") == made_with["id"]
         if self.resume and kept is not None and same and self.options.by in (None, kept.get("by")):
             return self._leave("proxies", "kept")
 
@@ -408,7 +409,7 @@ class _Auditing:
                 columns=self.shares.retrain or not self.subject.schema.protected,
                 progress=self._until("proxies", inf),
             )
-            write_json(run.folder / "proxies.json", {**found.document(), "identity": self.subject.identity.id})
+            write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
 
         try:
             self._timed("proxies", work)

@@ -1,3 +1,4 @@
+from .files import certify_options as certify_options
 from .files import certify_run as certify_run
 from .files import read_statements as read_statements
 from .run import Certificate as Certificate

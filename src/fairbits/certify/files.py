@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
 from fairbits.certify.statement import Statement
@@ -56,7 +57,8 @@ def certify_run(
         notes += tuple(f"repaired: {note}" for note in after.notes)
         found = Certificate((*found.statements, *after.statements), found.notes, found.stopped or after.stopped)
     found = replace(found, notes=(*found.notes, *notes))
-    write_statements(folder, found.statements)
+    asked = {"budget": options.seconds, "changes": options.changes, "k": options.k, "seed": options.seed}
+    write_statements(folder, found.statements, made_with=subject.identity.document(), options=asked)
     return found
 
 
@@ -87,17 +89,31 @@ def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[
     return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
 
 
-def write_statements(folder: Path, statements: Sequence[Statement]) -> None:
-    """Write certify.json, whole or not at all.
+def write_statements(
+    folder: Path,
+    statements: Sequence[Statement],
+    *,
+    made_with: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write certify.json, whole.
 
     Parameters
     ----------
     folder
-        Folder of the run.
+        Of the run.
     statements
-        The statements.
+        What to write.
+    made_with
+        The identity of the subject, which every statement carries.
+    options
+        What was asked for.
     """
-    text = json.dumps(plain([one.document() for one in statements]), indent=2, ensure_ascii=False, allow_nan=False)
+    more = {"made_with": made_with, "options": options}
+    known = {name: value for name, value in more.items() if value is not None}
+    text = json.dumps(
+        plain([{**one.document(), **known} for one in statements]), indent=2, ensure_ascii=False, allow_nan=False
+    )
     write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
 
 
@@ -125,4 +141,27 @@ def read_statements(folder: Path) -> tuple[Statement, ...]:
     try:
         return tuple(Statement.of(document) for document in json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
+
+
+def certify_options(folder: Path) -> dict[str, Any] | None:
+    """What the statements of a run were asked for with; nothing known ({}) in files of earlier versions.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+
+    Returns
+    -------
+    dict or None
+        None where the run was not certified.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return dict(entries[0].get("options") or {}) if entries else {}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

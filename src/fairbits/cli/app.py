@@ -17,6 +17,7 @@ from fairbits.cli.commands.certify import certify
 from fairbits.cli.commands.compare import compare
 from fairbits.cli.commands.data import data_app
 from fairbits.cli.commands.debug import debug
+from fairbits.cli.commands.diff import diff
 from fairbits.cli.commands.explore import explore
 from fairbits.cli.commands.fleet import fleet
 from fairbits.cli.commands.gate import gate_app
@@ -57,7 +58,8 @@ COMMANDS: dict[Callable[..., None], str] = {
     tune: "Other settings of the same kind of model, with fewer bits.",
     certify: "What is exact, proved or statistical about everybody.",
     proxies: "What the score tells about attributes the model never sees.",
-    report: "Write report.html, report.md and summary.json of a run.",
+    report: "Write the page of a run; sign it, verify it.",
+    diff: "What changes for the same people under another model.",
     explore: "A local page to change people and switch neurons.",
     compare: "Compare search strategies at equal seconds.",
     paper: "The published tables, ours beside theirs.",

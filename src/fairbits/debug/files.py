@@ -34,7 +34,8 @@ def write_result(run: Run, result: DebugResult) -> None:
             _write(run.folder / name, table)
         else:
             (run.folder / name).unlink(missing_ok=True)
-    write_json(run.folder / DOCUMENT, {**result.summary(), "content": run.content()})
+    written = {**result.summary(), "content": run.content(), "made_with": run.manifest["identity"]}
+    write_json(run.folder / DOCUMENT, written)
 
 
 def layers_table(result: DebugResult) -> pa.Table:
@@ -183,6 +184,7 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "attribution": None if result.attribution is None else _attribution(result.attribution),
         "origin": origin,
         "notes": list(result.notes),
+        "options": dict(result.options),
         "seconds": result.seconds,
     }
 

@@ -216,6 +216,7 @@ class DebugResult:
     regression: bool = False  # which decides nothing that could flip
     identity: str = ""  # of the subject, in short
     units: Units = "layers"  # what ``layers`` are: a network's layers with neurons, or trees with splits
+    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table

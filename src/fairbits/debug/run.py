@@ -144,6 +144,7 @@ def debug_run(
         regression=subject.schema.regression,
         identity=subject.identity.id,
         units="layers" if trees is None else "trees",
+        options={"samples": samples, "all_layers": all_layers, "inside": inside, "retrain": retrain},
     )
     write_result(run, result)
     return result

@@ -49,6 +49,7 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
         "regression": subject.schema.regression,
         "vector": evaluator.by_vector,
         "colours": list(SCORES),
+        "quality": [] if subject.quality is None else [shortened(line, 300) for line in subject.quality.lines()],
         "favourable": None if subject.schema.favourable is None else shortened(subject.schema.favourable, NAME),
     }
 

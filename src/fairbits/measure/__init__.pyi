@@ -18,6 +18,9 @@ from .groups import GroupTable as GroupTable
 from .groups import documents_of as documents_of
 from .groups import group_table as group_table
 from .groups import subject_groups as subject_groups
+from .harm import Harm as Harm
+from .harm import harmed_people as harmed_people
+from .harm import harms_of as harms_of
 from .intervals import Estimate as Estimate
 from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means

@@ -240,6 +240,30 @@ class Evaluator:
         assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
         return self._class_scores(codes)
 
+    def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
+        """Which twins of every person are decided favourably, (n, m).
+
+        Parameters
+        ----------
+        codes
+            The people.
+        scores
+            What :meth:`scores` gives for them, where it is known.
+
+        Returns
+        -------
+        array or None
+            None where nothing is decided (a regression), or a score does not say what is.
+        """
+        if self.schema.regression:
+            return None
+        if self._class_scores is not None or (len(self.schema.classes) > 2 and isinstance(self.model, HasClassScores)):
+            table = self.class_scores(codes)
+            chosen: npt.NDArray[np.bool_] = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
+            return chosen
+        rule = self.schema.rule
+        return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
+
     @property
     def native(self) -> bool:
         """Whether the compiled kernels do the work."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -54,22 +55,26 @@ COLUMNS = pa.schema(
 )
 
 
-def write(result: RepairResult, folder: Path, content: str | None = None) -> None:
-    """Write repairs.parquet and repair.json, each whole or not at all.
+def write(
+    result: RepairResult, folder: Path, content: str | None = None, *, made_with: Mapping[str, Any] | None = None
+) -> None:
+    """Write both files, each whole or not at all.
 
     Parameters
     ----------
     result
-        What was found.
+        What to write.
     folder
-        Folder of the run.
+        Of the run.
     content
-        Hash of the cases that were read.
+        The hash of the cases that were read.
+    made_with
+        The identity of the run's subject, ingredient by ingredient.
     """
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
     write_whole(folder / TABLE, memoryview(sink.getvalue()))
-    write_json(folder / DOCUMENT, {**document(result), "content": content})
+    write_json(folder / DOCUMENT, {**document(result), "content": content, "made_with": made_with})
 
 
 def document(result: RepairResult) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "seed": result.seed,
         "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0
         "max_accuracy_loss": result.max_accuracy_loss,
+        "options": dict(result.options),
         "epsilon": result.epsilon,
         "partition": result.partition,
         "chosen": None if result.chosen is None else result.chosen.name,

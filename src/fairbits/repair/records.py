@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -171,6 +172,7 @@ class RepairResult:
     warnings: tuple[str, ...] = ()
     reason: str = ""
     identity: str = ""  # of the subject before the repair, in short
+    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
 
     @property

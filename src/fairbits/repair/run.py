@@ -92,6 +92,7 @@ def repair_run(
         is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
+    asked = {"max_accuracy_loss": max_accuracy_loss, "guarantee": guarantee, "choose": choose, "retrain": retrain}
     proposers = (*STANDARD, *proposers_of(proposals))
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
@@ -163,9 +164,10 @@ def repair_run(
         ),
         reason=reason,
         identity=about.identity.id,
+        options=asked,
         left_out=left_out,
     )
-    write(result, opened.folder, opened.content())
+    write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
 
 

@@ -11,11 +11,18 @@ from .contest import write_contest as write_contest
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
 from .files import write_report as write_report
+from .fleet import RANKS as RANKS
 from .fleet import Fleet as Fleet
 from .fleet import FleetMember as FleetMember
 from .fleet import write_fleet as write_fleet
 from .html import render_html as render_html
+from .manifest import MANIFEST as MANIFEST
+from .manifest import SIGNATURE as SIGNATURE
+from .manifest import Verification as Verification
+from .manifest import hash_file as hash_file
+from .manifest import verify as verify
 from .markdown import render_markdown as render_markdown
+from .page import rendered as rendered
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
 from .scores_only import write_scores_report as write_scores_report
@@ -28,5 +35,7 @@ from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words
 from .sections.proxies import proxies_of as proxies_of
 from .sections.stages import debugged_of as debugged_of
+from .signature import open_key as open_key
+from .signature import sign as sign
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

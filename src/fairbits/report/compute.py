@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.certify import read_statements
+from fairbits.certify import certify_options, read_statements
 from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import words
+from fairbits.report.identity import check_stages
+from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Remaking, ReportData, Searched
+from fairbits.report.sections.decided import Opening, made_by, sources_of
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import near_of, searched_of, summary_of_run
 from fairbits.report.sections.stages import debugged_of, repaired_of
+from fairbits.report.sections.verdict import gate_of
 from fairbits.store import Run, subject_of
 from fairbits.subject import Quality, Subject, between_notes, quality_of
 
@@ -51,6 +56,7 @@ def compute_report(
         The record.
     """
     about = _with_quality(subject_of(run, subject, **grants), run)
+    check_stages(run.folder, about.identity)
     evaluator = evaluator_of_run(run, about, threads)
     document = kept_measurement(run.folder, about, evaluator)
     if document is None:
@@ -63,12 +69,13 @@ def compute_report(
     facts = _about(about, evaluator)
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
+    study = proxies_of(run.folder, about)
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=lead(proxies_of(run.folder, about), facts.blind) + words.sentence(facts, bits, measured.noise),
+        sentence=lead(study, facts.blind) + words.sentence(facts, bits, measured.noise),
         examined=words.examined(facts, measured, searched),
         not_examined=words.not_examined(facts, searched),
         near=near,
@@ -78,10 +85,18 @@ def compute_report(
         people=tuple(people),
         debugged=debugged_of(run.folder),
         repaired=repaired_of(run.folder),
-        remaking=_remaking(run, searched),
+        remaking=_remaking(run, searched, study),
         warnings=(*run.warnings(), *_unfinished(run)),
         certified=read_statements(run.folder),
-        proxies=proxies_of(run.folder, about),
+        proxies=study,
+        opening=Opening(
+            people=words.people_sentence(facts, measured),
+            kind=words.people_kind(facts, measured),
+            sources=sources_of(about),
+            made_by=made_by(run),
+        ),
+        gate=gate_of(run.folder),
+        files=files_of(run.folder, leave_out=FACES),
     )
 
 
@@ -161,10 +176,10 @@ def _model_words(subject: Subject) -> str:
     return f"a model that gives {gives} ({kind_of(model)})"
 
 
-def _remaking(run: Run, searched: Searched) -> Remaking:
+def _remaking(run: Run, searched: Searched, proxies: Mapping[str, Any] | None) -> Remaking:
     manifest = run.manifest
     return Remaking(
-        commands=words.commands(manifest, searched.figures, _stages(run.folder)),
+        commands=words.commands(manifest, searched.figures, _stages(run.folder, proxies)),
         seed=manifest["seed"],
         identity=manifest["identity"]["id"],
         versions=run.versions,
@@ -174,9 +189,16 @@ def _remaking(run: Run, searched: Searched) -> Remaking:
     )
 
 
-def _stages(folder: Path) -> dict[str, dict[str, Any] | None]:
+def _stages(folder: Path, proxies: Mapping[str, Any] | None) -> dict[str, dict[str, Any] | None]:
+    """What each stage was asked for, in the order in which they are done."""
     found = {"debug": debugged_of(folder), "repair": repaired_of(folder)}
-    return {name: None if stage is None else dict(stage.document) for name, stage in found.items()}
+    stages: dict[str, dict[str, Any] | None] = {
+        name: None if stage is None else dict(stage.document) for name, stage in found.items()
+    }
+    asked = certify_options(folder)
+    stages["certify"] = None if asked is None else {"options": asked, "seed": asked.get("seed", 0)}
+    stages["proxies"] = None if proxies is None or "seed" not in proxies else dict(proxies)
+    return stages
 
 
 def _unfinished(run: Run) -> tuple[str, ...]:

@@ -6,10 +6,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbits.errors import OptionError, choose_from
 from fairbits.report.page import rendered
 from fairbits.store import write_json, write_whole
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
+#: What models can be ranked by.
+RANKS = {
+    "people": "people affected",
+    "found": "largest k found",
+    "proved": "largest k proved possible",
+    "bits": "bits",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,9 @@ class FleetMember:
     cases: int | None = None
     seconds: float | None = None
     error: str | None = None
+    rows: int | None = None
+    m: int | None = None  # twins of a person
+    k_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
 
     @property
     def used(self) -> float:
@@ -37,9 +48,27 @@ class FleetMember:
         return (self.bits or 0.0) / self.bits_limit if self.bits_limit else 0.0
 
     @property
-    def severity(self) -> tuple[float, float, str]:
-        """What the page is ordered by: most bits first, then the largest share of rows whose decision flips."""
-        return -(self.bits or 0.0), -(self.flip_rate or 0.0), self.name
+    def affected(self) -> float:
+        """The share of rows whose decision flips; of a regression, those with more than one class."""
+        return (self.split_rate if self.flip_rate is None else self.flip_rate) or 0.0
+
+    def severity(self, rank: str) -> tuple[float, float, str]:
+        """What the page is ordered by, the most severe first.
+
+        Parameters
+        ----------
+        rank
+            One of ``RANKS``.
+        """
+        bits = self.bits or 0.0
+        if rank == "people":
+            return -self.affected, -bits, self.name
+        if rank == "found":
+            return -(self.k_max or 0), -self.affected, self.name
+        if rank == "proved":
+            # Whoever proves nothing may have as many classes as there are twins.
+            return -(self.k_proved if self.k_proved is not None else self.m or 0), -(self.k_max or 0), self.name
+        return -bits, -self.affected, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +79,21 @@ class Fleet:
     terms: str
     created: str
     subjects: tuple[FleetMember, ...]
+    rank: str = "people"
+
+    def __post_init__(self) -> None:
+        if self.rank not in RANKS:
+            raise OptionError(f"--rank is {self.rank!r}; {choose_from(self.rank, RANKS)}")
+
+    @property
+    def ranked_by(self) -> str:
+        """What the order is by, in words."""
+        return RANKS[self.rank]
 
     @property
     def ranked(self) -> list[FleetMember]:
         """Those with figures, the most severe first."""
-        return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity)
+        return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity(self.rank))
 
     @property
     def failed(self) -> list[FleetMember]:
@@ -64,7 +103,8 @@ class Fleet:
     def document(self) -> dict[str, Any]:
         """Everything, for JSON: ranked first, then what failed."""
         subjects = [asdict(one) for one in (*self.ranked, *self.failed)]
-        return {"folder": self.folder, "terms": self.terms, "created": self.created, "subjects": subjects}
+        about = {"folder": self.folder, "terms": self.terms, "created": self.created, "rank": self.rank}
+        return {**about, "subjects": subjects}
 
     @property
     def sentence(self) -> str:
@@ -74,8 +114,18 @@ class Fleet:
             return f"None of {_models(len(self.subjects))} could be audited."
         first = ranked[0]
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
-        if not first.bits:
+        if not any(one.bits for one in ranked):
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
+        if self.rank == "people" and first.affected:
+            what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"
+            found = f"“{first.name}” affects most people: {100 * first.affected:.1f} % of its rows {what}"
+            return f"Of {_models(len(self.subjects))}, {found}{rest}."
+        if self.rank in ("found", "proved"):
+            known = first.k_max if self.rank == "found" else first.k_proved
+            found = f"“{first.name}” has the largest {self.rank} k: {known}"
+            if known is None:
+                found = f"of “{first.name}” nothing is proved, so any of its {first.m} twins may differ"
+            return f"Of {_models(len(self.subjects))}, {found}{rest}."
         found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
         return f"Of {_models(len(self.subjects))}, {found}{rest}."
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairbits.certify import Statement
 from fairbits.domain import quality
-from fairbits.measure import Estimate, Noise, Stake
+from fairbits.measure import Estimate, Harm, Noise, Stake
+from fairbits.report.manifest import FileHash
+from fairbits.report.sections.decided import Opening
 from fairbits.subject import Quality
 
 
@@ -56,6 +58,11 @@ class Near:
     bits: float | None
     exact: bool
 
+    @property
+    def kind(self) -> str:
+        """What kind of figure it is."""
+        return "exact" if self.exact else "lower bound"
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -73,6 +80,8 @@ class Measured:
     bound_rate: float
     bound_confidence: float
     noise: Noise | None = None  # None where the model always answers the same
+    harms: tuple[Harm, ...] = ()  # in the order of the stakes
+    harmed_people: int = 0  # whom they rest on
 
     @property
     def complete(self) -> bool:
@@ -120,6 +129,7 @@ class Portrait:
     attributes: Mapping[str, str]  # those that are not protected
     scores: tuple[float, ...]  # NaN for a twin that cannot exist
     classes: tuple[int, ...]  # the ε-class of every score, 0 at the lowest, -1 for none; empty where vectors count
+    own: Mapping[str, str] = field(default_factory=dict)  # the protected values of a real row; a found person has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +308,6 @@ class ReportData:
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
     proxies: Mapping[str, Any] | None = None  # the document of proxies.json
+    opening: Opening = field(default_factory=Opening)
+    gate: Mapping[str, Any] | None = None  # the document of gate.json
+    files: tuple[FileHash, ...] = ()  # of the run; not the report itself

@@ -14,7 +14,7 @@ from fairbits.store import plain
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
 SCHEMA = "summary.schema.json"
-SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxies")
+SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxies", "gate")
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
@@ -39,6 +39,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "report": {
             "fairbits": __version__,
             "sentence": data.sentence,
+            "people": data.opening.people,
+            "people_kind": data.opening.kind,
             "bits": data.bits,
             "protected": list(data.about.protected),
             "near": [asdict(one) for one in data.near],
@@ -49,6 +51,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "commands": list(data.remaking.commands),
             "versions": dict(data.remaking.versions),
             "status": data.remaking.status,
+            "made_by": data.opening.made_by,
+            "sources": [asdict(one) for one in data.opening.sources],
             "warnings": list(data.warnings),
         },
         "measure": {
@@ -63,11 +67,14 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             },
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],
+            "harms": [asdict(harm) for harm in measured.harms],
+            "harmed_people": measured.harmed_people,
         },
         "debug": None if data.debugged is None else dict(data.debugged.document),
         "repair": None if data.repaired is None else _repair(data),
         "certify": [one.document() for one in data.certified] or None,
         "proxies": proxies_summary(data.proxies),
+        "gate": None if data.gate is None else dict(data.gate),
     }
     return dict(plain(document))
 

@@ -7,11 +7,13 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import joined, shortened, unsigned_zero
-from fairbits.measure import Noise
-from fairbits.report.record import About, Measured, Searched
+
+if TYPE_CHECKING:
+    from fairbits.measure import Noise
+    from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"
 CITATION = (
@@ -81,6 +83,31 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     if noise is None:
         return found
     return f"{found} Its answers vary: one and the same twin shows up to {noise.null_q_inf_max:.2f} bits."
+
+
+def people_sentence(about: About, measured: Measured) -> str:
+    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else."""
+    if not about.protected:
+        return ""
+    names = [shortened(name, 60) for name in about.protected]
+    other = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    people = (
+        f"these {measured.rows:,} people" if measured.complete else f"{measured.rows:,} people drawn from the table"
+    )
+    rate = measured.flip_rate
+    what = "another decision" if rate is not None else f"a score that differs by more than {about.epsilon:g}"
+    share = (rate or measured.split_rate).value
+    many = "None" if share == 0 else "All" if share == 1 else percent(share)
+    if many == "0.0 %":
+        many = f"{round(share * measured.rows):,}"
+    return f"{many} of {people} would get {what} as another {other}."
+
+
+def people_kind(about: About, measured: Measured) -> str:
+    """What kind of figure the first sentence gives."""
+    if about.blind:
+        return "proved"
+    return "exact" if measured.complete and measured.noise is None else "statistical"
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
@@ -227,9 +254,57 @@ def commands(
         ]
     for stage, document in stages.items():
         if document is not None:
-            extra = f" --samples {document['samples']}" if stage == "debug" else ""
-            found.append(f"fairbits {stage} again --seed {document['seed']}{extra}")
+            place = f"proxies {name} --out" if stage == "proxies" else stage
+            options = _STAGES[stage](document)
+            found.append(" ".join([f"fairbits {place} again --seed {document['seed']}", *options]))
     return (*found, "fairbits report again")
+
+
+def _debug_options(document: Mapping[str, Any]) -> list[str]:
+    """As `fairbits debug` takes them; a document of an earlier version knows the samples only."""
+    asked = document.get("options") or {}
+    found = [f"--samples {asked.get('samples', document['samples'])}"]
+    flags = {"--all-layers": asked.get("all_layers"), "--retrain": asked.get("retrain")}
+    flags["--no-layers"] = not asked.get("inside", True)
+    return found + [name for name, wanted in flags.items() if wanted]
+
+
+def _repair_options(document: Mapping[str, Any]) -> list[str]:
+    """As `fairbits repair` takes them: the attack by people asked, because seconds depend on the machine."""
+    asked = document.get("options") or {}
+    found = [f"--max-accuracy-loss {document['max_accuracy_loss']!r}"]
+    if asked.get("guarantee") is not None:
+        found.append(f"--guarantee {asked['guarantee']}")
+    if asked.get("choose") is not None:
+        found.append(f"--choose {shlex.quote(shortened(str(asked['choose']), 100))}")
+    if not asked.get("retrain", True):
+        found.append("--no-retrain")
+    attack = document["attack"]["before"]
+    return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
+
+
+def _certify_options(document: Mapping[str, Any]) -> list[str]:
+    """As `fairbits certify` takes them."""
+    asked = document.get("options") or {}
+    found = [f"--budget {asked['budget']:g}s"] if asked.get("budget") else []
+    found += [f"--changes {asked['changes']}"] if asked.get("changes") is not None else []
+    return found + ([f"--k {asked['k']}"] if asked.get("k") is not None else [])
+
+
+def _proxies_options(document: Mapping[str, Any]) -> list[str]:
+    """As `fairbits proxies` takes them."""
+    justified = ",".join(shortened(str(name), 200) for name in document.get("justified") or ())
+    found = [f"--justified {shlex.quote(justified)}"] if justified else []
+    return found + ([f"--by {shlex.quote(shortened(str(document['by']), 200))}"] if document.get("by") else [])
+
+
+#: What a stage was asked for, as its command takes it.
+_STAGES = {
+    "debug": _debug_options,
+    "repair": _repair_options,
+    "certify": _certify_options,
+    "proxies": _proxies_options,
+}
 
 
 def _limits(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -60,6 +61,7 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         "cases": 0,
         "content": None,
         **plain(manifest),
+        "made_by": _user(),
         "versions": _versions(),
         "schema": plain(document_of_schema(schema).unwrap()),
         "scale": {"faults": []},
@@ -112,7 +114,7 @@ def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     dict[str, Any]
         Settings of the search, by name.
     """
-    return {name: value for name, value in record.items() if name not in OWN}
+    return {name: value for name, value in record.items() if name not in (*OWN, "made_by")}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
@@ -177,6 +179,14 @@ def _shown(value: Any) -> str:
         return ", ".join(_shown(item) for item in value) or "nothing"
     text = str(value)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _user() -> str:
+    """Who is at work, as the system calls them; a container may know nobody."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def _versions() -> dict[str, str]:

@@ -40,6 +40,8 @@ class Run:
         self.manifest = manifests.manifest_of(record)
         self.versions: dict[str, str] = record["versions"]
         self.created: str = record["created"]
+        #: Who ran the search, as the system called them; runs of earlier versions do not say.
+        self.made_by = str(record.get("made_by") or "unknown")
         self._content: str | None = record["content"] if record["status"] != "running" else None
         self.schema: Schema = manifests.schema_of(record)
         self.layout = Layout(self.schema)

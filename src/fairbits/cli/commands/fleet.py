@@ -40,6 +40,9 @@ def fleet(
     ray: Ray = None,
     budget: Annotated[_Text, typer.Option(help="About how long for each subject.", show_default="60s")] = None,
     out: Annotated[_Place, typer.Option(help="Folder of the page and all runs.", show_default="runs/…")] = None,
+    rank: Annotated[
+        str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
+    ] = "people",
     skip: Skip = None,
     seed: Annotated[int, typer.Option(help="Same seed, same audits.", min=0)] = 0,
     epsilon: Epsilon = None,
@@ -63,6 +66,7 @@ def fleet(
             options,
             out or new_folder("fleet"),
             as_is=as_is,
+            rank=rank,
             **grants,
             progress=None if as_json else _say,
             stop=stop,
@@ -101,12 +105,14 @@ def _show(found: Fleet, page: Path) -> None:
     console.print(Text(harmless(found.sentence), style="bold"))
     if found.ranked:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("#", "model", "bits ≥", "of", "k ≥", "k rows", "rows flip"):
+        for heading in ("#", "model", "rows flip", "bits ≥", "of", "k ≥", "k rows", "k proved"):
             table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=heading != "model")
         for place, one in enumerate(found.ranked, 1):
             rate = "–" if one.flip_rate is None else f"{one.flip_rate:.1%}"
             ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
-            table.add_row(str(place), Text(harmless(one.name)), f"{one.bits:.2f}", f"{one.bits_limit:.2f}", *ks, rate)
+            proved = "–" if one.k_proved is None else f"≤ {one.k_proved}"
+            bits = (f"{one.bits:.2f}", f"{one.bits_limit:.2f}")
+            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved)
         console.print(table)
     for one in found.failed:
         console.print(Text(f"{harmless(one.name)}: {harmless(one.error or '')}", style="yellow"))

@@ -1,39 +1,70 @@
-"""`fairbits report`: one page that a reviewer can open, read and check."""
+"""`fairbits report`: one page that a reviewer can open, read, check and sign."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from fairbits.cli.options import Json, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
 from fairbits.cli.output import print_json
+from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
+
+_Place = Optional[Path]  # noqa: UP045 - typer reads the annotation at run time
+_SIGNED = "Signed files"
 
 
 @granting
 def report(
     run: RunPlace,
-    out: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="Folder for the three files.", show_default="the run's own"),
-    ] = None,
+    out: Annotated[_Place, typer.Option(help="Folder for the files.", show_default="the run's own")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Make the run again and compare: exit 0 where both are the same, else 1.")
     ] = False,
+    sign: Annotated[
+        _Place,
+        typer.Option(
+            help="Sign manifest.json with this Ed25519 key (OpenSSH or PEM).",
+            metavar="KEY",
+            rich_help_panel=_SIGNED,
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Compare all files with manifest.json, and that with its signature: exit 0 or 1.",
+            rich_help_panel=_SIGNED,
+        ),
+    ] = False,
+    key: Annotated[
+        _Place,
+        typer.Option(help="The public key that must have signed.", metavar="PUB", rich_help_panel=_SIGNED),
+    ] = None,
     threads: Threads = 0,
     workers: Workers = None,
     as_json: Json = False,
     *,
     grants: GrantOptions,
 ) -> None:
-    """Write report.html, report.md and summary.json from whatever the run has: search, debug, repair."""
+    """Write report.html, report.md, summary.json and manifest.json from whatever the run has; sign and verify them."""
+    chosen = [name for name, wanted in (("--check", check), ("--sign", sign), ("--verify", verify)) if wanted]
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)} do not go together; give one of them.")
+    if key is not None and not verify:
+        raise OptionError(f"--key is {str(key)!r}, which says whose signature --verify must find; add --verify.")
+    if verify:
+        _verify(out or run, key, as_json=as_json)
+        return
     if check:
         _check(run, threads, workers, as_json=as_json, grants=grants)
         return
+    opened_key = None if sign is None else _key(sign)  # before anything is written
     from fairbits.cli.render.progress import progress_bar
     from fairbits.report import compute_report, summary_of, write_report
     from fairbits.store import Run
@@ -42,10 +73,53 @@ def report(
     with progress_bar("measuring") as progress:
         data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
+    fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
     if as_json:
-        print_json({"report": str(page), "summary": summary_of(data)})
+        signed = {} if fingerprint is None else {"signed": fingerprint}
+        print_json({"report": str(page), **signed, "summary": summary_of(data)})
+        return
+    print(page)
+    if fingerprint is not None:
+        print(f"Signed with {fingerprint}.")
+
+
+def _key(path: Path) -> Any:
+    """The private key in a file; at a terminal its passphrase is asked for."""
+    from fairbits.report import open_key
+
+    def ask() -> str:
+        return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
+
+    return open_key(path, passphrase=ask if sys.stdin is not None and sys.stdin.isatty() else None)
+
+
+def _sign(folder: Path, key: Any) -> str:
+    """Sign the manifest of a folder; gives the fingerprint of the key."""
+    from fairbits.report import MANIFEST, SIGNATURE, sign
+
+    return sign(folder / MANIFEST, key, folder / SIGNATURE)
+
+
+def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
+    """Say whether the files are those of the manifest, and whose signature it has."""
+    from fairbits.report import verify
+
+    found = verify(folder, key=key)
+    if as_json:
+        print_json({"folder": str(folder), **found.document()})
     else:
-        print(page)
+        files = f"{found.files:,} files"
+        if found.good:
+            print(f"{files} are as {'signed' if found.signed else 'the manifest says'}.")
+        for line in found.faults():
+            print(line)
+        if found.fingerprint and not found.signature:
+            whose = "the key given" if key is not None else "whose that is, is for you to check (or give --key PUB)"
+            print(f"Signed with {found.fingerprint}: {whose}.")
+        elif not found.signed:
+            print("Not signed: whoever changed a file could have changed the manifest too.")
+    if not found.good:
+        raise typer.Exit(1)
 
 
 def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grants: GrantOptions) -> None:

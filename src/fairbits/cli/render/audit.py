@@ -1,7 +1,8 @@
-"""What `fairbits audit` shows: the stages as they pass, then at most 25 lines and the path of the report."""
+"""What `fairbits audit` shows: the stages as they pass, then one look of at most 25 lines, the last the page's path."""
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
     from fairbits.audit import AuditResult
-    from fairbits.report import Portrait
+    from fairbits.certify import Statement
+    from fairbits.report import ReportData
 
 _MARKS = {
     "start": ("…", "cyan"),
@@ -28,6 +30,8 @@ _MARKS = {
 }
 _STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
 _WIDTH, _REFRESH = 80, 8
+#: Columns of what a line is about, and lines before the path of the page.
+_LABEL, _LINES = 12, 23
 
 
 @contextmanager
@@ -109,98 +113,136 @@ class _Board:
 
 
 def show(found: AuditResult) -> None:
-    """The findings, shortest first; everything else is in the report.
-
-    Parameters
-    ----------
-    found
-        The audit.
-    """
+    """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page."""
     console = Console(highlight=False)
-    for line in _lines(found):
-        line.truncate(2 * _WIDTH, overflow="ellipsis")  # whatever the names are, 25 lines hold it all
-        console.print(line, soft_wrap=False)
-    console.print(Text("report  ").append(str(found.page), style="bold"), soft_wrap=True)
+    for line in look(found):
+        console.print(line, soft_wrap=True)
+    if found.stopped:
+        console.print(
+            Text(f"ended early; go on with: fairbits audit --resume {found.run.folder}", "yellow"), soft_wrap=True
+        )
+    console.print(Text(f"{'report':<{_LABEL}}").append(str(found.page), style="bold"), soft_wrap=True)
 
 
-def _lines(found: AuditResult) -> Iterator[Text]:
+def look(found: AuditResult) -> list[Text]:
+    """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more."""
+    lines: list[Text] = []
+    for label, words, style, most in _rows(found):
+        width = _WIDTH if style == "bold" else _WIDTH - _LABEL  # the headline begins where the labels do
+        pieces = textwrap.wrap(harmless(words), width) or [""]
+        if len(pieces) > most:
+            pieces = [*pieces[: most - 1], f"{pieces[most - 1][: width - 2]} …"]
+        for place, piece in enumerate(pieces):
+            name = "" if width == _WIDTH else f"{label if place == 0 else '':<{_LABEL}}"
+            lines.append(Text(name, style="dim").append(piece, style=f"not dim {style}".strip()))
+    return lines[:_LINES]
+
+
+def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
+    """What it is, the words, their style, and how many lines they may take."""
     data = found.data
-    yield Text(harmless(data.sentence), style="bold")
-    yield from (Text(harmless(line), style="dim") for line in (*data.about.quality.lines(), *data.examined))
-    yield Text("")
+    yield "", f"{data.about.subject}: {data.opening.people or data.sentence}", "bold", 2
+    yield from _people(data)
+    quality = data.about.quality.lines()
+    yield "accuracy", quality[1], "", 2
+    yield "decision", quality[0], "", 2
+    yield "bits", _bits(data), "", 3
     if not data.about.protected and data.proxies is not None:
         yield from _indirect(data.proxies)
-        yield from _ending(found)
-        return
-    yield Text("largest k").append(
-        "  " + " · ".join(f"{one.people} {one.k}{'' if one.exact else '+'}" for one in data.near), style="bold"
-    )
-    rate = data.measured.flip_rate or data.measured.split_rate
-    what = "rows whose decision flips" if data.measured.flip_rate else "rows with more than one class"
-    yield Text(f"{what}  {rate.value:.1%} (95 % interval {rate.low:.1%} to {rate.high:.1%})")
-    for title, real in (("worst row", True), ("worst case", False)):
-        person = next((one for one in data.people if one.real is real), None)
-        if person is not None:
-            yield _person(title, person)
+    yield from _cause(data)
+    yield from _repair(data)
+    yield from _guarantee(data)
     noise = data.measured.noise
-    if noise is not None:
-        yield from (Text(note, style="yellow") for note in noise.notes(data.about.epsilon))
-    yield from _explained(found)
-    yield from _ending(found)
+    for note in () if noise is None else noise.notes(data.about.epsilon)[:1]:
+        yield "note", note, "yellow", 2
+    for stage, fault in found.faults.items():
+        yield stage, f"not possible: {fault}", "yellow", 2 if len(found.faults) < 3 else 1
+    times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
+    yield "took", times, "dim", 2
 
 
-def _indirect(document: Mapping[str, Any]) -> Iterator[Text]:
+def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
+    """How many, and who is treated worst."""
+    measured = data.measured
+    rate = measured.flip_rate or measured.split_rate
+    if not data.about.protected:
+        return
+    what = "decided otherwise as somebody else" if measured.flip_rate else "with more than one class"
+    many = f"{round(rate.value * measured.rows):,} of {measured.rows:,} {what} ({data.opening.kind})"
+    yield "people", f"{many}; 95 % interval {rate.low:.1%} to {rate.high:.1%}", "", 2
+    person = next((one for one in data.people if one.k > 1), None)
+    if person is not None:
+        own = f" ({', '.join(person.own.values())[:40]})" if person.own else ""
+        ends = f"{person.low:.3f} as {person.worst[:40]}, {person.high:.3f} as {person.best[:40]}"
+        yield "worst", f"{person.place}{own}: {ends}", "", 2
+
+
+def _bits(data: ReportData) -> str:
+    words = {one.people: one.people.replace(" attributes", "").replace(" attribute", "") for one in data.near}
+    near = {words[one.people]: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
+    more = " (+: a lower bound)" if any(value.endswith("+") for value in near.values()) else ""
+    ks = ", ".join(f"{people} {value}" for people, value in near.items())
+    return f"{data.sentence} Largest k: {ks}{more}." if data.about.protected else data.sentence
+
+
+def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
     """Nobody has a twin: what the score tells, and the groups that fare worst."""
-    from fairbits.proxies import details, told
+    from fairbits.proxies import told
 
-    for entry in document["attributes"]:
-        if " × " in entry["attribute"]:
-            continue
-        yield Text(f"{told(entry)[:1].upper()}{harmless(told(entry))[1:]}")
-        yield from (Text(f"  {harmless(line)}", style="dim") for line in list(details(entry))[:2])
+    for entry in [one for one in document["attributes"] if " × " not in one["attribute"]][:3]:
+        yield "indirect", f"{told(entry)[:1].upper()}{told(entry)[1:]}", "", 2
     for table in document["groups"]:
         ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
         if " × " not in table["attribute"] and len(ratios) > 1:
             least = min(ratios, key=lambda one: one["impact_ratio"])
-            yield Text(
-                f"lowest impact ratio by {harmless(table['attribute'])}  {harmless(least['group'])[:40]} "
-                f"{least['impact_ratio']:.2f} (selected {least['selection_rate']:.1%})"
-            )
+            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {least['impact_ratio']:.2f}"
+            yield "groups", f"{words} (selected {least['selection_rate']:.1%})", "", 2
 
 
-def _ending(found: AuditResult) -> Iterator[Text]:
-    """What was not possible, and how long everything took."""
-    for stage, fault in found.faults.items():
-        yield Text(f"{stage} was not possible: {harmless(fault)[:400]}", style="yellow")
-    yield Text("")
-    times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
-    mark = "   (+: a lower bound)" if found.data.about.protected else ""
-    yield Text(f"{times}{mark}", style="dim")
-    if found.stopped:
-        yield Text(f"Ended early; go on with: fairbits audit --resume {found.run.folder}", style="yellow")
+def _cause(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
+    debugged = data.debugged
+    if debugged is None:
+        return
+    shares = sorted(debugged.shares, key=lambda share: -share.shapley)[:5]
+    parts = [", ".join(f"{share.attribute[:20]} {share.share:.0%}" for share in shares)] if shares else []
+    parts += [f"layer {debugged.suspect}"] if debugged.suspect is not None else []
+    yield "cause", "; ".join([*parts, f"data or training: {debugged.verdict}"]), "", 2
 
 
-def _person(title: str, one: Portrait) -> Text:
-    return Text(
-        f"{title}  k {one.k}: {one.low:.3f} as {harmless(one.worst)[:40]}, {one.high:.3f} as {harmless(one.best)[:40]}"
+def _repair(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
+    repaired = data.repaired
+    if repaired is None:
+        return
+    chosen = next((mend for mend in repaired.repairs if mend.chosen), None)
+    if chosen is None:
+        yield "repair", f"none chosen: {repaired.words}", "yellow", 2
+        return
+    yield (
+        "repair",
+        f"{chosen.name}: mean k {repaired.k_mean_before:.2f} → {chosen.k_mean:.2f}, {repaired.quality} "
+        f"{repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out, statistical)",
+        "",
+        2,
     )
 
 
-def _explained(found: AuditResult) -> Iterator[Text]:
-    debugged, repaired = found.data.debugged, found.data.repaired
-    if debugged is not None and debugged.shares:
-        shares = sorted(debugged.shares, key=lambda share: -share.shapley)[:5]
-        yield Text("bits come from  " + " · ".join(f"{harmless(s.attribute)[:20]} {s.share:.0%}" for s in shares))
-    if debugged is not None:
-        layer = f"layer {debugged.suspect}; " if debugged.suspect is not None else ""
-        yield Text(f"where  {layer}data or training: {debugged.verdict}")
-    if repaired is not None:
-        chosen = next((mend for mend in repaired.repairs if mend.chosen), None)
-        if chosen is None:
-            yield Text(f"repair  none chosen: {harmless(repaired.words)}")
-            return
-        proved = "" if chosen.k_max_proved is None else f"; k ≤ {chosen.k_max_proved} proved for everybody"
-        yield Text(
-            f"repair  {chosen.name}: mean k {repaired.k_mean_before:.2f} → {chosen.k_mean:.2f}, "
-            f"{repaired.quality} {repaired.accuracy_before:.1%} → {chosen.accuracy:.1%} (held out){proved}"
-        )
+def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
+    """The strongest statement about more people than those of the table, before and after the repair."""
+    if not data.about.protected:
+        return
+    if data.about.blind:
+        yield "guarantee", "k = 1 for everybody (proved)", "", 1
+        return
+    repaired = data.repaired
+    known = [one for one in data.certified if one.model == "model" and not _about_rows(one) and one.share < 1]
+    if known:
+        best = min(known, key=lambda one: (one.kind == "statistical", one.share))
+        yield "guarantee", f"{best.population}: {best.sentence()}", "", 2
+    if repaired is not None and repaired.k_max_proved is not None:
+        yield ("" if known else "guarantee"), f"repaired: k ≤ {repaired.k_max_proved} for everybody (proved)", "", 1
+    elif not known:
+        yield "guarantee", "none beyond the rows examined", "dim", 1
+
+
+def _about_rows(one: Statement) -> bool:
+    return one.kind == "exact" and one.population.endswith("of the table")

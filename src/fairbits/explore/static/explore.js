@@ -177,6 +177,7 @@ const begin = async () => {
   const setting = state.setting = await fetched("/start", {});
   document.title = `${setting.subject} · fairbits explore`;
   $("subject").textContent = setting.subject;
+  $("quality").textContent = setting.quality.join(" ");
   state.fields = setting.attributes.map((attribute, i) => fieldOf(attribute, i, (code) => { state.codes[i] = code; ask(); }));
   $("fields").append(...state.fields.map(({ field }) => field));
   fillPeople(setting.people);

@@ -69,8 +69,11 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
         ax.set_ylim(0, highest)
         ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
         ax.yaxis.set_major_formatter(_SHORT)
-        ax.xaxis.set_major_locator(MaxNLocator(2))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:g} s"))
+        # The first label begins at its tick and the last one ends there: neighbouring panels never collide.
+        ax.set_xticks([0, seconds], ["0 s", f"{seconds:g} s"])
+        first, last = ax.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
         ax.tick_params(labelleft=column == 0, labelbottom=number + across >= len(paces))
         _title(ax, name, f"{pace[-1]:,.0f}")
     return made

@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.measure import Estimate, Evaluator, Measurement, Noise, Progress, Stake, measure_table, noise_of
+from fairbits.measure import (
+    Estimate,
+    Evaluator,
+    Harm,
+    Measurement,
+    Noise,
+    Progress,
+    Stake,
+    harmed_people,
+    harms_of,
+    measure_table,
+    noise_of,
+)
+from fairbits.randomness import generator
 from fairbits.report.record import Measured
 from fairbits.store import read_json, write_json
 from fairbits.subject import Subject, check_identity
@@ -57,7 +70,11 @@ def measure_rows(
         chosen = np.sort(rng.choice(len(table), most, replace=False))
         table = table.rows(chosen)
     found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
-    return document_of(found, subject, seed, chosen)
+    hurried = max_rows is not None and not evaluator.native  # then a quarter of them is asked about once more
+    people = harmed_people(evaluator, table.codes, generator(seed, "report", "harm"), share=0.25 if hurried else 1.0)
+    document = document_of(found, subject, seed, chosen)
+    harms = [asdict(harm) for harm in harms_of(evaluator, people)]
+    return {**document, "harms": {"people": len(people), "values": harms}}
 
 
 def document_of(
@@ -125,6 +142,8 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
+    if "harms" not in document:
+        return None  # measured by an earlier version, which did not know them
     wanted = (evaluator.epsilon, evaluator.partition)
     if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
         return None
@@ -172,6 +191,8 @@ def measured_of(document: dict[str, Any]) -> Measured:
         bound_rate=bound["rate"],
         bound_confidence=bound["confidence"],
         noise=Noise.read(document.get("noise")),
+        harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
+        harmed_people=document["harms"]["people"],
     )
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, assign, check_partition
-from fairbits.report.record import Axes, Portrait
+from fairbits.report.markup import table as md_table
+from fairbits.report.markup import text, value_text
+from fairbits.report.record import Axes, Portrait, ReportData
+from fairbits.report.section import Section
 from fairbits.store import Run
 
 #: Found people with a portrait in the report.
@@ -166,6 +172,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 attributes={name: value for name, value in person.items() if name not in schema.protected},
                 scores=tuple(np.where(there, table[i].astype(float), np.nan).tolist()),
                 classes=_classes(table[i], there, int(figures.k[i]), evaluator),
+                own={name: person[name] for name in schema.protected} if real else {},
             )
         )
     return found
@@ -180,3 +187,76 @@ def _classes(
     members = np.full(len(scores), -1)
     members[there] = assign(scores[None, there], evaluator.epsilon, check_partition(evaluator.partition))[0]
     return tuple(members.tolist()) if members.max() + 1 == k else ()
+
+
+def _markdown(data: ReportData) -> Iterator[str]:
+    if not data.people:
+        return
+    yield "## The worst people"
+    for real, title in ((True, "Rows of the table"), (False, "Found by the search, not in the table")):
+        people = [one for one in data.people if one.real is real]
+        if people:
+            yield from ("", f"### {title}", "")
+            decides = not data.about.regression
+            heads = [
+                "",
+                "own values",
+                "k",
+                "bits",
+                "lowest",
+                "as",
+                "highest",
+                "as",
+                *(["flips"] if decides else []),
+                "who",
+            ]
+            yield from md_table(heads, (_row(one, decides=decides) for one in people))
+
+
+def _row(one: Portrait, *, decides: bool) -> list[str]:
+    who = "; ".join(f"{text(name, 40)} {value_text(value, 60)}" for name, value in one.attributes.items())
+    sides = [f"{one.low:.3f}", value_text(one.worst), f"{one.high:.3f}", value_text(one.best)]
+    flips = ["yes" if one.flips else "no"] if decides else []
+    own = value_text(", ".join(one.own.values())) if one.own else "–"
+    return [str(one.rank), own, str(one.k), f"{one.q_inf:.2f}", *sides, *flips, f"{one.place}: {who}"]
+
+
+def person_id(person: Portrait) -> str:
+    """The name of a person on the page."""
+    return f"{'row' if person.real else 'case'}-{person.rank}"
+
+
+def _view(person: Portrait) -> dict[str, Any]:
+    view = {name: getattr(person, name) for name in Portrait.__slots__ if name not in ("scores", "classes")}
+    own = ", ".join(person.own.values())
+    return {**view, "id": person_id(person), "open": False, "own_words": own}
+
+
+def _values(data: ReportData) -> dict[str, Any]:
+    real = [_view(one) for one in data.people if one.real]
+    found = [_view(one) for one in data.people if not one.real]
+    for people in (real, found):
+        if people and people is (real or found):
+            people[0]["open"] = True
+    return {"people_real": real, "people_found": found}
+
+
+TEMPLATE = """
+<section id="people" aria-labelledby="people-title">
+<h2 id="people-title">The worst people</h2>
+<p class="lead">Ranked by the number of classes, then by the distance between the lowest and the highest score. Each line says who they are, who of their twins scores lowest and who highest. <span class="hint">Choose a line to see the person and all twins.</span></p>
+{% if people_real %}<h3>Rows of the table {{ p.kind(rows_kind) }}</h3>
+<ol class="people">
+{% for one in people_real %}{{ p.person(one) }}{% endfor %}
+</ol>{% endif %}
+{% if people_found %}<h3>Found by the search, not in the table {{ p.kind("exact" if about.blind else "lower bound") }}</h3>
+<ol class="people">
+{% for one in people_found %}{{ p.person(one) }}{% endfor %}
+</ol>{% endif %}
+<p class="small">All {{ number(searched.figures.cases) }} cases: <code>fairbits cases RUN</code>, with the folder of this report as RUN.</p>
+</section>
+"""
+
+SECTION = Section(
+    "people", "The worst people", TEMPLATE, _markdown, shown=lambda data: bool(data.people), values=_values
+)

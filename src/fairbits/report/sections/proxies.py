@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbits.proxies import WHAT_A_BIT_IS, details, told
+from fairbits.report.markup import table, text, value_text
+from fairbits.report.section import Section
 from fairbits.store import read_json
 from fairbits.subject import Subject
+
+if TYPE_CHECKING:
+    from fairbits.report.record import ReportData
 
 NAME = "proxies.json"
 #: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
@@ -225,11 +230,120 @@ def _full(line: str) -> str:
     return f"{line[:1].upper()}{line[1:].rstrip('.')}."
 
 
+def indirect_text(document: Mapping[str, Any]) -> Iterator[str]:
+    """The section on indirect bits and groups, a line at a time.
+
+    Parameters
+    ----------
+    document
+        The content of proxies.json.
+
+    Yields
+    ------
+    str
+        A line of Markdown.
+    """
+    yield "## Without the columns: indirect bits and groups"
+    yield ""
+    yield text(WHAT_A_BIT_IS, 400)
+    for sentence, more in sentences(document):
+        yield ""
+        yield f"**{text(sentence, 400)}** " + " ".join(text(line, 600) for line in more)
+    for one in document["groups"]:
+        yield ""
+        yield f"{text(one['attribute'])}: {one['people']:,} people, {one['unknown']:,} of unknown group."
+        yield ""
+        heads = ["group", "people", "base rate", "selected", "impact ratio", "above median", "TPR", "FPR", "precision"]
+        rows = (_group(group) for group in one["groups"][:MAX_GROUPS])
+        yield from table([*heads, "calibration"], rows, right=1)
+    yield from _pairs_text(document)
+    yield from _periods_text(document)
+    yield ""
+    yield "Groups of fewer than 30 people get no ratio. Four fifths is a rule of thumb, not a verdict."
+
+
+def _pairs_text(document: Mapping[str, Any]) -> Iterator[str]:
+    for entry in matches(document):
+        yield ""
+        yield f"Alike on the justified attributes, not in {text(entry['attribute'])}:"
+        for rank, pair in enumerate(entry["pairs"], 1):
+            yield ""
+            yield f"{rank}. " + " and ".join(
+                f"{side['score']:.3f} {text(side['group'])} ({text(side['place'])})"
+                for side in (pair["lower"], pair["higher"])
+            )
+            yield ""
+            rows = ([text(name), value_text(low), value_text(high)] for name, low, high, _ in pair["facts"])
+            yield from table(["attribute", text(pair["lower"]["group"]), text(pair["higher"]["group"])], rows)
+
+
+def _periods_text(document: Mapping[str, Any]) -> Iterator[str]:
+    periods = document["periods"]
+    if not periods:
+        return
+    yield ""
+    yield f"Over {text(document['by'])}:"
+    yield ""
+    names = [f"bits about {text(one['attribute'])}" for one in periods[0]["bits"]]
+    heads = [text(document["by"]), "people", "selected", "bits used directly, mean", "decisions that flip", *names]
+    rows = (
+        [
+            text(one["period"]),
+            f"{one['people']:,}",
+            _between(one, "selection_rate"),
+            "–" if one["q_inf_mean"] is None else f"{one['q_inf_mean']:.2f}",
+            _between(one, "flip_rate"),
+            *(f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "–" for b in one["bits"]),
+        ]
+        for one in periods
+    )
+    yield from table(heads, rows, right=1)
+
+
+def _group(one: Mapping[str, Any]) -> list[str]:
+    rates = [_between(one, name) for name in ("base_rate", "selection_rate")]
+    others = [_between(one, name) for name in ("scoring_rate", "tpr", "fpr", "precision")]
+    ratio = "under 30 people" if one["small"] else "–" if one["impact_ratio"] is None else f"{one['impact_ratio']:.2f}"
+    gap = "–" if one["calibration"] is None else f"{one['calibration']:+.3f}".replace("-", "−")
+    few = " (under 2 %)" if one["under_two_percent"] else ""
+    return [text(one["group"]) + few, f"{one['people']:,}", *rates, ratio, *others, gap]
+
+
+def _between(one: Mapping[str, Any], name: str) -> str:
+    if one.get(name) is None:
+        return "–"
+    return f"{one[name]:.1%} ({one[f'{name}_low']:.1%} to {one[f'{name}_high']:.1%})"
+
+
+def _markdown(data: ReportData) -> Iterator[str]:
+    assert data.proxies is not None  # noqa: S101 - asked by `shown`
+    return indirect_text(data.proxies)
+
+
+def _values(data: ReportData) -> dict[str, Any]:
+    document = data.proxies
+    assert document is not None  # noqa: S101 - asked by `shown`
+    found = {"indirect": list(sentences(document)), "carriers": carriers(document), "matches": matches(document)}
+    return {**found, "what_a_bit_is": WHAT_A_BIT_IS}
+
+
+SECTION = Section(
+    "indirect",
+    "Without the columns",
+    '{% include "proxies.html" %}',
+    _markdown,
+    shown=lambda data: data.proxies is not None,
+    values=_values,
+    first=lambda data: data.about.blind,  # what was found leads, where twins cannot differ
+)
+
 __all__ = [
     "MAX_GROUPS",
     "NAME",
+    "SECTION",
     "WHAT_A_BIT_IS",
     "carriers",
+    "indirect_text",
     "lead",
     "matches",
     "pictures",

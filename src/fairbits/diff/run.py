@@ -1,0 +1,292 @@
+"""The comparison: both models asked about the same people and their twins, everybody compared with themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.diff.checks import check_same_people
+from fairbits.diff.layers import layer_shifts, parting
+from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift, SideFacts
+from fairbits.domain import Table
+from fairbits.engine import Evaluation
+from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, groupings_of, wilson
+from fairbits.models import kind_of
+from fairbits.randomness import generator
+from fairbits.report import hash_file
+from fairbits.subject import Subject, decided, quality_of
+
+#: Beyond so many twin scores a sample of the rows is compared: compiled kernels, and any other model.
+MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 20_000_000
+#: People whose layers are compared, people at once, and people who are listed.
+LAYER_PEOPLE, _CHUNK, TOP = 2_000, 65_536, 10
+#: Groups of fewer people are counted, but get no interval.
+MIN_PEOPLE = 10
+
+Floats = npt.NDArray[np.float64]
+
+
+def diff_subjects(
+    a: Subject,
+    b: Subject,
+    *,
+    epsilon: float | None = None,
+    partition: str = "constrained",
+    seed: int = 0,
+    threads: int | None = None,
+    top: int = TOP,
+    command: str = "",
+) -> ModelDiff:
+    """Compare two models on the same people.
+
+    Parameters
+    ----------
+    a, b
+        Before and after.
+    epsilon, partition, threads
+        As for a measurement, the same for both; the tolerance is A's by default.
+    seed
+        Moves the intervals, and the sample where there are too many people.
+    top
+        How many of those who got worse are listed.
+    command
+        What was typed, for the page.
+
+    Returns
+    -------
+    ModelDiff
+        Figures of both, changes with paired intervals, and who got worse.
+
+    Raises
+    ------
+    OptionError
+        Where both are not about the same people and schema.
+    """
+    check_same_people(a, b)
+    a, b = a.checked(as_is=True), b.checked(as_is=True)
+    evaluators = [evaluator_of(a, epsilon=epsilon, partition=partition, threads=threads)]
+    evaluators.append(evaluator_of(b, epsilon=evaluators[0].epsilon, partition=partition, threads=threads))
+    rows = _rows(a.table, evaluators, seed)
+    table = a.table.rows(rows)
+    found = [one.evaluate(table.codes) for one in evaluators]
+    own = [_Own.of(side, side.table.rows(rows)) for side in (a, b)]
+    twins = _twin_distance(evaluators, table)
+    layers, why = layer_shifts(a, b, table.codes[:LAYER_PEOPLE])
+    parted, adds = parting(layers)
+    worse = found[1].k.astype(int) - found[0].k
+    return ModelDiff(
+        a=_facts(a),
+        b=_facts(b),
+        rows=len(table),
+        rows_total=len(a.table),
+        m=evaluators[0].m,
+        epsilon=evaluators[0].epsilon,
+        partition=partition,
+        seed=seed,
+        protected=a.schema.protected,
+        regression=a.schema.regression,
+        shifts=_shifts(found, own, evaluators[0], generator(seed, "diff", "people")),
+        changed=_changed(own),
+        k_rose=int((worse > 0).sum()),
+        k_fell=int((worse < 0).sum()),
+        groups=_groups(a, table, found, own, generator(seed, "diff", "groups")),
+        people=_people(a, evaluators[1], table, found, own, top),
+        score_distance=twins[0],
+        score_distance_max=twins[1],
+        layers=layers,
+        parted=parted,
+        adds_most=adds,
+        notes=_notes(a, b, why),
+        command=command,
+    )
+
+
+class _Own:
+    """What one model decides about the people as they are."""
+
+    def __init__(self, scores: Floats, classes: npt.NDArray[Any] | None, favoured: Any, right: Any):
+        self.scores, self.classes, self.favoured, self.right = scores, classes, favoured, right
+
+    @classmethod
+    def of(cls, subject: Subject, table: Table) -> _Own:
+        schema = subject.schema
+        scores, places = [], []
+        for start in range(0, len(table), _CHUNK):
+            inputs = subject.encoding.encode(table.codes[start : start + _CHUNK])
+            scores.append(np.asarray(subject.model.scores(inputs), dtype=np.float64).reshape(-1))
+            places.append(decided(subject.model, inputs, schema))
+        flat = np.concatenate(scores)
+        if any(place is None for place in places):
+            return cls(flat, None, None, None)
+        decisions = np.concatenate([place for place in places if place is not None])
+        names = np.array(schema.classes, dtype=object)[decisions]
+        right = None if table.labels is None else decisions == table.labels.astype(np.int64)
+        return cls(flat, names, decisions == schema.favourable_index, right)
+
+
+def _rows(table: Table, evaluators: list[Evaluator], seed: int) -> npt.NDArray[np.int64]:
+    native = all(one.native for one in evaluators)
+    most = max(1, (MAX_SCORES if native else MAX_FOREIGN_SCORES) // evaluators[0].m)
+    every = np.arange(len(table))
+    if len(table) <= most:
+        return every
+    return np.sort(generator(seed, "diff", "rows").choice(len(table), most, replace=False))
+
+
+def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, float]:
+    """The mean and the largest difference between the scores of the same twin."""
+    people = max(1, 1_000_000 // evaluators[0].m)
+    total, most, count = 0.0, 0.0, 0
+    for start in range(0, len(table), people):
+        codes = table.codes[start : start + people]
+        gap = np.abs(evaluators[0].scores(codes).astype(np.float64) - evaluators[1].scores(codes))
+        valid = evaluators[0].valid_twins(codes)
+        gap = gap if valid is None else gap[valid]
+        total, count, most = total + float(gap.sum()), count + gap.size, max(most, float(gap.max(initial=0.0)))
+    return total / max(count, 1), most
+
+
+def _shifts(
+    found: list[Evaluation], own: list[_Own], evaluator: Evaluator, rng: np.random.Generator
+) -> tuple[Shift, ...]:
+    """Figures of both, and the means of everybody's own change: all drawn with the same people."""
+    limit, m = evaluator.bits_limit, float(evaluator.m)
+    pairs: list[tuple[str, str, Any, Any, float, bool, int]] = []
+
+    def add(name: str, words: str, one: Any, other: Any, span: float, *, share: bool = False, worse: int = 0) -> None:
+        if one is not None and other is not None:
+            pairs.append((name, words, np.asarray(one, float), np.asarray(other, float), span, share, worse))
+
+    add("accuracy", "accuracy", own[0].right, own[1].right, 1, share=True, worse=-1)
+    add("favourable_rate", "decided favourably", own[0].favoured, own[1].favoured, 1, share=True)
+    if not evaluator.schema.regression:
+        flips = [one.flips for one in found]
+        add("flip_rate", "decision flips (ID)", flips[0], flips[1], 1, share=True, worse=1)
+    add("split_rate", "more than one class", found[0].k > 1, found[1].k > 1, 1, share=True, worse=1)
+    add("k_mean", "mean k", found[0].k, found[1].k, m - 1, worse=1)
+    add("q_inf_mean", "mean bits, Q∞", found[0].q_inf, found[1].q_inf, limit, worse=1)
+    add("q_1_mean", "mean bits, Q1", found[0].q_1, found[1].q_1, limit, worse=1)
+    columns = np.column_stack([np.round(other - one, 9) for _, _, one, other, _, _, _ in pairs])
+    spans = [max(span, 1e-9) for *_, span, _, _ in pairs]
+    changes = bounded_means(columns, rng, lows=[-span for span in spans], highs=spans)
+    shifts = [
+        Shift(name, words, float(one.mean()), float(other.mean()), _or_none(change, one, other), share, worse)
+        for (name, words, one, other, _, share, worse), change in zip(pairs, changes, strict=True)
+    ]
+    most = [float(one.k.max()) for one in found]
+    return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
+
+
+def _or_none(change: Estimate, one: Floats, other: Floats) -> Estimate:
+    """Where nobody moved at all there is no chance in it: the change is exactly 0 for these people."""
+    return Estimate(0.0, 0.0, 0.0) if np.array_equal(one, other) else change
+
+
+def _changed(own: list[_Own]) -> Changed | None:
+    if own[0].classes is None or own[1].classes is None:
+        return None
+    moved = own[0].classes != own[1].classes
+    lost = int((own[0].favoured & ~own[1].favoured).sum())
+    gained = int((~own[0].favoured & own[1].favoured).sum())
+    known = own[0].right is not None and own[1].right is not None
+    right = int((~own[0].right & own[1].right).sum()) if known else None
+    wrong = int((own[0].right & ~own[1].right).sum()) if known else None
+    return Changed(int(moved.sum()), wilson(int(moved.sum()), len(moved)), lost, gained, right, wrong)
+
+
+def _groups(
+    subject: Subject, table: Table, found: list[Evaluation], own: list[_Own], rng: np.random.Generator
+) -> tuple[GroupShift, ...]:
+    decides = own[0].favoured is not None and own[1].favoured is not None
+    change = found[1].k.astype(float) - found[0].k
+    span = float(max(found[0].m - 1, 1))
+    shifts = []
+    for grouping in groupings_of(subject.schema, table):
+        for place, label in enumerate(grouping.labels):
+            here = grouping.codes == place
+            people = int(here.sum())
+            if not people:
+                continue
+            before, after = (one.favoured[here] if decides else np.zeros(0, np.bool_) for one in own)
+            columns = [change[here]] + ([after.astype(float) - before] if decides else [])
+            highs = [span, 1.0][: len(columns)]
+            lows = [-high for high in highs]
+            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500)
+            enough = people >= MIN_PEOPLE
+            shifts.append(
+                GroupShift(
+                    attribute=grouping.name,
+                    group=label,
+                    people=people,
+                    selection_before=float(before.mean()) if decides else None,
+                    selection_after=float(after.mean()) if decides else None,
+                    selection_change=means[1] if decides and enough else None,
+                    lost=int((before & ~after).sum()) if decides else None,
+                    gained=int((~before & after).sum()) if decides else None,
+                    k_change=means[0],
+                    rose=float((change[here] > 0).mean()),
+                )
+            )
+    return tuple(shifts)
+
+
+def _people(
+    subject: Subject, evaluator: Evaluator, table: Table, found: list[Evaluation], own: list[_Own], top: int
+) -> tuple[PersonShift, ...]:
+    """Those who got worse, most classes gained first, then the most added span."""
+    rise = found[1].k.astype(int) - found[0].k
+    wider = found[1].span.astype(float) - found[0].span
+    order = np.lexsort((np.arange(len(table)), -wider, -rise))
+    labels, schema = evaluator.twins.labels, subject.schema
+    people = []
+    for row in order[:top]:
+        if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
+            break
+        person = schema.read(table.codes[row])
+        decisions = [None if one.classes is None else str(one.classes[row]) for one in own]
+        people.append(
+            PersonShift(
+                place=table.place(int(row)),
+                own={name: person[name] for name in schema.protected},
+                k_before=int(found[0].k[row]),
+                k_after=int(found[1].k[row]),
+                span_before=float(found[0].span[row]),
+                span_after=float(found[1].span[row]),
+                score_before=float(own[0].scores[row]),
+                score_after=float(own[1].scores[row]),
+                decision_before=decisions[0],
+                decision_after=decisions[1],
+                flips_before=bool(found[0].flips[row]),
+                flips_after=bool(found[1].flips[row]),
+                worst=labels[int(found[1].low_twin[row])],
+                best=labels[int(found[1].high_twin[row])],
+            )
+        )
+    return tuple(people)
+
+
+def _facts(subject: Subject) -> SideFacts:
+    origin = subject.original
+    file = Path(origin) if isinstance(origin, str | Path) and Path(origin).is_file() else None
+    return SideFacts(
+        name=subject.name if file is None else file.name,
+        model=kind_of(subject.model),
+        sha256=None if file is None else hash_file(file)[1],
+        identity=subject.identity.id,
+        quality=subject.quality or quality_of(subject.model, subject.encoding, subject.schema, subject.table),
+    )
+
+
+def _notes(a: Subject, b: Subject, why: str) -> tuple[str, ...]:
+    notes = [why] if why else []
+    if a.schema.rule.threshold != b.schema.rule.threshold:
+        notes.append(f"A decides from {a.schema.rule.threshold:g} on and B from {b.schema.rule.threshold:g}.")
+    if a.encoding.width != b.encoding.width:
+        notes.append(f"A takes {a.encoding.width} inputs and B {b.encoding.width}: people are the same, codes are not.")
+    for name, one in (("A", a), ("B", b)):
+        if one.as_is:
+            notes.append(f"{name} decides against the labels of the table.")
+    return tuple(notes)

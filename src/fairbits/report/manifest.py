@@ -1,0 +1,188 @@
+"""manifest.json: every file of a run with its hash, so that a page can be checked later against what it speaks of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairbits._version import __version__
+from fairbits.errors import OptionError
+from fairbits.store import read_json, write_json
+
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
+FORMAT = 1
+#: The faces of a report: they are written from the run's other files, and are in the manifest beside them.
+FACES = ("report.html", "report.md", "summary.json")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileHash:
+    """One file: its path below the folder, with ``/``, its size and its SHA-256."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether the files of a run are those of its manifest, and whose signature the manifest has.
+
+    Attributes
+    ----------
+    files : int
+        How many files the manifest names.
+    changed, missing, added : tuple of str
+        Files whose content differs, that are gone, and that the manifest does not know.
+    signed : bool
+        Whether there is a signature.
+    signature : str
+        What is wrong with it; nothing where it is right, or where there is none and none was asked for.
+    fingerprint : str or None
+        Of the key that signed, as ``ssh-keygen -l`` shows it.
+    """
+
+    files: int
+    changed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    signed: bool = False
+    signature: str = ""
+    fingerprint: str | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing was changed, and the signature is right where there is one."""
+        return not (self.changed or self.missing or self.added or self.signature)
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"good": self.good, **asdict(self)}
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong, file by file."""
+        for what, names in (("changed", self.changed), ("missing", self.missing), ("not in the manifest", self.added)):
+            for name in names:
+                yield f"{what}: {name}"
+        if self.signature:
+            yield f"signature: {self.signature}"
+
+
+def hash_file(path: Path) -> tuple[int, str]:
+    """The size and the SHA-256 of a file, read piece by piece.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    OptionError
+        Where it cannot be read.
+    """
+    digest, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_CHUNK):
+                digest.update(piece)
+                size += len(piece)
+    except OSError as error:
+        raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    return size, digest.hexdigest()
+
+
+def files_of(folder: Path, *, leave_out: Iterable[str] = ()) -> tuple[FileHash, ...]:
+    """All files of a folder with their hashes, by path; half-written and hidden ones do not count.
+
+    Parameters
+    ----------
+    folder
+        The folder of a run, or of a report.
+    leave_out
+        Paths below it that do not count.
+    """
+    skipped = {MANIFEST, SIGNATURE, *leave_out}
+    found = []
+    for name, path in sorted(_paths(folder)):
+        if name not in skipped:
+            found.append(FileHash(name, *hash_file(path)))
+    return tuple(found)
+
+
+def write_manifest(folder: Path, *, about: Mapping[str, Any]) -> Path:
+    """Write manifest.json for what lies in a folder now; a signature of an earlier one goes.
+
+    Parameters
+    ----------
+    folder
+        Where the files are.
+    about
+        What they are about: subject, identity, date.
+    """
+    entries = [asdict(one) for one in files_of(folder)]
+    (folder / SIGNATURE).unlink(missing_ok=True)
+    write_json(folder / MANIFEST, {"format": FORMAT, "fairbits": __version__, **about, "files": entries})
+    return folder / MANIFEST
+
+
+def verify(folder: Path, *, key: Path | None = None) -> Verification:
+    """Compare the files of a folder with its manifest, and the manifest with its signature.
+
+    Parameters
+    ----------
+    folder
+        Where manifest.json is.
+    key
+        The public key that must have signed; None accepts any key, and gives its fingerprint.
+
+    Returns
+    -------
+    Verification
+        What differs, by name.
+
+    Raises
+    ------
+    OptionError
+        Where there is no manifest, or it is damaged.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise OptionError(f"{str(folder)!r} has no {MANIFEST}; write one with: fairbits report {folder}")
+    stated = _stated(path)
+    here = dict(_paths(folder))
+    changed = tuple(
+        name for name, (size, digest) in stated.items() if name in here and hash_file(here[name]) != (size, digest)
+    )
+    added = tuple(sorted(name for name in here if name not in stated and name not in (MANIFEST, SIGNATURE)))
+    missing = tuple(sorted(name for name in stated if name not in here))
+    signed = (folder / SIGNATURE).is_file()
+    fault, fingerprint = "", None
+    if signed or key is not None:
+        from fairbits.report.signature import check_signature
+
+        fault, fingerprint = check_signature(path, folder / SIGNATURE, key=key)
+    return Verification(len(stated), changed, missing, added, signed, fault, fingerprint)
+
+
+def _stated(path: Path) -> dict[str, tuple[int, str]]:
+    document = read_json(path)
+    try:
+        if document["format"] != FORMAT:
+            raise OptionError(f"{str(path)!r} has format {document['format']!r}, but this fairbits reads {FORMAT}.")
+        return {str(one["path"]): (int(one["bytes"]), str(one["sha256"])) for one in document["files"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error!r}); write the report again.") from None
+
+
+def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
+    start = len(str(folder).rstrip("/\\")) + 1  # as text: paths in stores of objects know no relative ones
+    for path in folder.rglob("*"):
+        name = str(path)[start:].replace("\\", "/")
+        parts = name.split("/")
+        if path.is_file() and not name.endswith((".tmp", ".lock")) and not any(p.startswith(".") for p in parts):
+            yield name, path

@@ -1,0 +1,55 @@
+"""What a section of the page is: its words for HTML and Markdown, and whether a report has it.
+
+A section is one file under ``sections/``: its record (or where it comes from), its words, its template, and a line in
+``sections/registry.py``. Nothing else knows about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairbits.report.record import ReportData
+
+
+def _nothing(_: ReportData) -> Mapping[str, Any]:
+    """Default: the template needs no values but those that all share."""
+    return {}
+
+
+def _always(_: ReportData) -> bool:
+    """Default: every report has it."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section.
+
+    Attributes
+    ----------
+    name : str
+        Its anchor on the page.
+    title : str
+        What the list of contents calls it; nothing where it is not listed.
+    template : str
+        Jinja text. It sees ``data``, ``about``, ``pictures``, the macros ``p`` and its own ``values``.
+    markdown : callable
+        Its lines in report.md.
+    shown : callable
+        Whether a report has it.
+    values : callable
+        What its template needs besides.
+    first : callable
+        Whether it comes before all others.
+    """
+
+    name: str
+    title: str
+    template: str
+    markdown: Callable[[ReportData], Iterable[str]]
+    shown: Callable[[ReportData], bool] = _always
+    values: Callable[[ReportData], Mapping[str, Any]] = _nothing
+    first: Callable[[ReportData], bool] = lambda _: False

@@ -1,0 +1,299 @@
+"""What a reviewer looks for: people first, files with hashes, who and when, kinds of figures, a block to sign."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
+from fairbits.audit import AuditResult
+from fairbits.cli.app import app
+from fairbits.cli.render.audit import look
+from fairbits.errors import OptionError
+from fairbits.measure import evaluator_of, harms_of
+from fairbits.report import ReportData, compute_report, render_html, render_markdown, summary_of, write_report
+from fairbits.report.sections.registry import SECTIONS
+from fairbits.store import Run, read_json
+from fairbits.subject import make_subject
+from fairbits.subject.export import export_subject
+
+from ..browsing import launched
+from .conftest import build_subject, ordinary_schema
+from .test_browser import opened
+
+GATE = {
+    "verdict": "fail",
+    "checks": [
+        {"name": "flip_rate", "value": 0.144, "low": 0.12, "high": 0.17, "threshold": 0.1, "verdict": "fail"},
+        {"name": "<b>k</b>", "value": None, "low": None, "high": None, "threshold": 4, "verdict": "inconclusive"},
+    ],
+    "new_cases": 3,
+    "waived": [],
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a subject in files, debugged and repaired with options that are not the usual ones."""
+    folder = tmp_path_factory.mktemp("own")
+    export_subject(build_subject(ordinary_schema(), "small", seed=5), folder / "subject")
+    run = Audit.of(load_subject(folder / "subject" / "subject.toml")).search(
+        budget=Budget(evaluations=1500), out=folder / "run", threads=1
+    )
+    run.debug(samples=50, all_layers=True, threads=1)
+    run.repair(
+        max_accuracy_loss=0.3, choose="average", retrain=False, attack_budget=Budget(evaluations=400), threads=1, seed=2
+    )
+    return run.folder
+
+
+@pytest.fixture(scope="module")
+def data(own: Path) -> ReportData:
+    return compute_report(Run.open(own), threads=1)
+
+
+@pytest.fixture(scope="module")
+def page_file(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(data, tmp_path_factory.mktemp("page") / "out")
+
+
+@pytest.fixture(scope="module")
+def page(page_file: Path) -> str:
+    return page_file.read_text(encoding="utf-8")
+
+
+def test_the_page_opens_with_people(data: ReportData, page: str) -> None:
+    document = render_markdown(data)
+    rate = data.measured.flip_rate
+    assert rate is not None
+    sentence = f"{100 * rate.value:.1f} % of these 400 people would get another decision as another age or sex."
+    assert data.opening.people == sentence
+    heading = re.sub("<[^>]+>", "", re.search("<h1>(.*?)</h1>", page, re.DOTALL)[1])  # type: ignore[index]
+    assert heading == sentence
+    assert document.splitlines()[2].startswith("**" + sentence.replace("%", "%"))
+    assert summary_of(data)["report"]["people"] == sentence
+    quality = data.about.quality
+    for figure in (
+        f"{100 * (quality.accuracy or 0):.1f} %",
+        f"{quality.auc:.3f}",
+        f"{100 * (quality.base_rate or 0):.1f} %",
+    ):
+        assert figure in page.partition('id="headline"')[0]
+
+
+def test_files_are_named_with_the_hash_that_sha256sum_gives(data: ReportData, page: str, own: Path) -> None:
+    found = {one.what: one for one in data.opening.sources}
+    for what, name in (("model", "model.npz"), ("table", "table.csv"), ("subject", "subject.toml")):
+        digest = hashlib.sha256((own.parent / "subject" / name).read_bytes()).hexdigest()
+        assert (found[what].name, found[what].sha256) == (name, digest)
+        assert digest in page
+    assert read_json(own / "run.json")["made_by"] == data.opening.made_by
+    assert data.opening.made_by in page
+    listed = {one.path: one.sha256 for one in data.files}
+    assert listed["repair.json"] == hashlib.sha256((own / "repair.json").read_bytes()).hexdigest()
+    assert not {"report.html", "manifest.json"} & set(listed)
+
+
+def test_statements_carry_their_kind(data: ReportData, page: str) -> None:
+    for kind in ("exact", "statistical", "lower bound"):
+        assert f'">{kind}</span>' in page
+    assert data.opening.kind == "exact"
+    for section in ("decided", "headline", "severity", "people", "drivers", "harmed", "network", "repairs"):
+        body = page.partition(f'<section id="{section}"')[2].partition("</section>")[0]
+        assert re.search(r'class="tag (exact|proved|statistical|lower-bound)"', body), section
+
+
+def test_no_figure_stands_three_times_at_the_head(data: ReportData, page: str) -> None:
+    head = re.sub("<[^>]+>", " ", page.partition('<section id="severity"')[0].partition("<body>")[2])
+    rate = data.measured.flip_rate
+    assert rate is not None
+    assert head.count(f"{100 * rate.value:.1f} %") == 1
+
+
+def test_the_worst_people_say_who_they_are(data: ReportData, page: str, own: Path) -> None:
+    person = next(one for one in data.people if one.real)
+    row = int(re.search(r"row (\d+)", person.place)[1]) - 1  # type: ignore[index]
+    subject = load_subject(own.parent / "subject" / "subject.toml")
+    values = subject.schema.read(subject.table.codes[row])
+    assert person.own == {name: values[name] for name in subject.schema.protected}
+    summary = page.partition('id="row-1"')[2].partition("</summary>")[0]
+    for words in (", ".join(person.own.values()), person.worst, person.best):
+        assert words in re.sub("<[^>]+>", "", summary)
+    assert all(one.own == {} for one in data.people if not one.real)
+
+
+def test_harms_are_what_was_planted() -> None:
+    """Men gain 0.2 in score and pass the threshold from a skill of 4 on, women from 6 on."""
+    schema = Schema(
+        (
+            Attribute(name="sex", kind="category", labels=("F", "M"), protected=True),
+            Attribute(name="skill", kind="integer", low=0, high=9),
+        ),
+        classes=("no", "yes"),
+        target="hired",
+    )
+    network = Network.build([np.array([[0.2], [0.1]])], [np.array([-0.1])], head="linear")
+    codes = np.column_stack([np.zeros(10), np.arange(10.0)])
+    regression = replace(schema, classes=(), favourable=None)
+    pay = make_subject("pay", network, regression, Table(codes, codes[:, 1]))
+    women, men = harms_of(evaluator_of(pay, epsilon=0.01, threads=1), codes)
+    assert (women.value, women.lost, men.lost) == ("F", None, None)
+    assert (women.gap, men.gap) == (pytest.approx(-0.1, abs=1e-6), pytest.approx(0.1, abs=1e-6))
+    decides = Network.build([np.array([[0.0, 2.0], [0.0, 1.0]])], [np.array([0.0, -5.5])])
+    hired = make_subject("hired", decides, schema, Table(codes, (codes[:, 1] > 4).astype(float)))
+    women, men = harms_of(evaluator_of(hired, threads=1), codes)
+    assert (women.lost, men.lost) == (pytest.approx(0.2), 0.0)
+    assert women.gap == pytest.approx(-men.gap)
+    assert women.gap < 0
+
+
+def test_harms_are_on_every_face(data: ReportData, page: str) -> None:
+    harms = data.measured.harms
+    assert [(harm.attribute, harm.value) for harm in harms] == [(s.attribute, s.value) for s in data.measured.stakes]
+    assert data.measured.harmed_people == 400
+    assert "decisions lost" in page
+    assert "decisions lost" in render_markdown(data)
+    assert summary_of(data)["measure"]["harms"][0]["gap"] == harms[0].gap
+
+
+def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(own, folder)
+    (folder / "gate.json").write_text(json.dumps(GATE))
+    shown = compute_report(Run.open(folder), threads=1)
+    failed, document = render_html(shown), render_markdown(shown)
+    assert 'class="gate fail" href="#gate"' in failed
+    assert "The gate failed." in failed
+    assert "&lt;b&gt;k&lt;/b&gt;" in failed
+    assert "The gate failed." in document
+    assert summary_of(shown)["gate"]["verdict"] == "fail"
+    assert 'id="gate"' not in page
+    (folder / "gate.json").write_text(json.dumps({"verdict": "perhaps", "checks": []}))
+    with pytest.raises(OptionError, match="no verdict"):
+        compute_report(Run.open(folder), threads=1)
+
+
+@pytest.mark.parametrize("name", ["debug.json", "repair.json", "certify.json", "proxies.json"])
+def test_a_stage_about_another_model_is_refused(own: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(own, folder)
+    run = Audit.of(load_subject(own.parent / "subject" / "subject.toml")).open(folder)
+    if name == "certify.json":
+        run.certify(budget=0.2, threads=1)
+    if name == "proxies.json":
+        Audit.of(run.subject).proxies(out=folder)
+    compute_report(Run.open(folder), threads=1)
+    document = json.loads((folder / name).read_text())
+    for entry in document if isinstance(document, list) else [document]:
+        entry["made_with"]["ingredients"]["weights"] = "0123456789abcdef"
+    (folder / name).write_text(json.dumps(document))
+    with pytest.raises(OptionError, match=rf"{name}.*another model: the model's weights differ"):
+        compute_report(Run.open(folder), threads=1)
+    for entry in document if isinstance(document, list) else [document]:  # as an earlier version wrote it
+        entry.pop("made_with")
+        entry["identity"] = "another"
+    (folder / name).write_text(json.dumps(document))
+    with pytest.raises(OptionError, match="identity another"):
+        compute_report(Run.open(folder), threads=1)
+
+
+def test_the_printed_commands_make_it_again(
+    data: ReportData, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Search, debug and repair with their own options: the same cases, and the same figures of every repair."""
+    for file in (own.parent / "subject").iterdir():
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    commands = data.remaking.commands
+    assert [command.split()[1] for command in commands] == ["search", "debug", "repair", "report"]
+    assert "--all-layers" in commands[1]
+    for option in ("--no-retrain", "--choose average", "--max-accuracy-loss 0.3", "--attack-budget 400", "--seed 2"):
+        assert option in commands[2]
+    for command in commands:
+        done = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    first, second = (read_json(folder / "repair.json") for folder in (own, tmp_path / "again"))
+    for name in ("chosen", "options", "before", "repairs", "attack", "content", "max_accuracy_loss"):
+        assert first[name] == second[name], name
+    debugs = [read_json(folder / "debug.json") for folder in (own, tmp_path / "again")]
+    for name in ("layers", "positive", "neurons_studied", "samples", "options"):
+        assert debugs[0][name] == debugs[1][name], name
+
+
+def test_an_attack_by_the_clock_is_made_again_by_people(own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(own, folder)
+    run = Audit.of(load_subject(own.parent / "subject" / "subject.toml")).open(folder)
+    options: dict[str, Any] = {"choose": "average", "retrain": False, "threads": 1}
+    timed = run.repair(attack_budget=Budget(seconds=0.3), **options)
+    assert timed.attack_before is not None
+    counted = run.repair(attack_budget=Budget(evaluations=timed.attack_before.evaluations), **options)
+    assert counted.attack_before == timed.attack_before
+    assert counted.attack_after == timed.attack_after
+
+
+def test_sections_have_names_of_their_own() -> None:
+    names = [section.name for section in SECTIONS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("kind", ["audited", "hostile", "searched"])
+def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str) -> None:
+    run = request.getfixturevalue(kind)
+    subject: Subject = request.getfixturevalue("hostile_subject" if kind == "hostile" else "subject")
+    shown = compute_report(run, subject=subject, threads=1)
+    fault = "it did not fit into the budget " * 20
+    faults = {"repair": fault, "certify": fault, "proxies": fault, "debug": fault}
+    lines = look(AuditResult(run, shown, Path("report.html"), {"search": 1.0}, faults))
+    assert len(lines) <= 23
+    assert max(len(line.plain) for line in lines) <= 80
+    words = [line.plain[:12].strip() for line in lines]
+    order = [name for name in words if name in ("people", "accuracy", "bits", "cause", "repair", "guarantee", "took")]
+    assert order[:3] == ["people", "accuracy", "bits"]
+    assert (
+        shown.opening.people[:40] in " ".join(line.plain for line in lines[:2]).replace("  ", " ") or kind == "hostile"
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as made:
+        yield made
+
+
+def test_the_page_prints(browser: Any, page_file: Path) -> None:
+    """On paper the block to sign is there whole, nothing is cut at the side, and the ground is white."""
+    page, complaints = opened(browser, page_file.as_uri(), color_scheme="dark", viewport={"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    assert page.locator("#sign-off .signing").is_visible()
+    assert not page.locator("#look").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") in (
+        "rgb(255, 255, 255)",
+        "rgba(0, 0, 0, 0)",
+    )
+    assert page.evaluate("getComputedStyle(document.querySelector('.signing')).breakInside") == "avoid"
+    content = page.pdf(format="A4")
+    assert content.startswith(b"%PDF")
+    assert complaints == []
+
+
+def test_what_is_wider_than_a_phone_has_a_cue(browser: Any, page_file: Path) -> None:
+    page, _ = opened(browser, page_file.as_uri(), viewport={"width": 390, "height": 800})
+    script = """() => [...document.querySelectorAll('main *')].filter(one => {
+        const style = getComputedStyle(one);
+        return one.clientWidth && one.scrollWidth > one.clientWidth + 1 && style.overflowX !== 'visible';
+    }).map(one => getComputedStyle(one).overflowX + ' ' + getComputedStyle(one).backgroundImage.slice(0, 15))"""
+    found = [entry for entry in page.evaluate(script) if "hidden" not in entry]
+    assert found
+    assert all(entry == "auto linear-gradient" for entry in found), found

@@ -1,0 +1,211 @@
+"""The manifest names every file that was changed, added or removed; a signature binds the manifest to a key."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from typer.testing import CliRunner
+
+from fairbits import Subject
+from fairbits.cli.app import app
+from fairbits.errors import OptionError
+from fairbits.report import MANIFEST, SIGNATURE, compute_report, open_key, sign, verify, write_report
+from fairbits.report.manifest import write_manifest
+from fairbits.report.signature import check_signature
+from fairbits.store import Run
+
+
+def write_key(path: Path, private: Any = None, *, password: bytes | None = None) -> Path:
+    """A private key as ssh-keygen writes it, and its public half beside it."""
+    private = private or ed25519.Ed25519PrivateKey.generate()
+    lock = serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
+    form = serialization.PrivateFormat.OpenSSH
+    path.write_bytes(private.private_bytes(serialization.Encoding.PEM, form, lock))
+    public = private.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    path.with_suffix(".pub").write_bytes(public + b"\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def reported(searched: Run, subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signed") / "run"
+    shutil.copytree(searched.folder, folder)
+    write_report(compute_report(Run.open(folder), subject=subject, threads=1), folder)
+    return folder
+
+
+@pytest.fixture
+def signed(reported: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A run with a signed manifest, and the key."""
+    folder = tmp_path / "run"
+    shutil.copytree(reported, folder)
+    key = write_key(tmp_path / "key")
+    sign(folder / MANIFEST, open_key(key), folder / SIGNATURE)
+    return folder, key
+
+
+def test_the_manifest_holds_every_file(reported: Path) -> None:
+    names = {entry["path"] for entry in json.loads((reported / MANIFEST).read_text())["files"]}
+    there = {path.relative_to(reported).as_posix() for path in reported.rglob("*") if path.is_file()}
+    assert names == there - {MANIFEST}
+    assert {"report.html", "report.md", "summary.json", "run.json", "measure.json"} <= names
+    found = verify(reported)
+    assert (found.good, found.signed, found.files) == (True, False, len(names))
+
+
+def test_every_single_file_is_guarded(signed: tuple[Path, Path]) -> None:
+    folder, key = signed
+    public = key.with_suffix(".pub")
+    assert verify(folder, key=public).good
+    for entry in json.loads((folder / MANIFEST).read_text())["files"]:
+        path = folder / entry["path"]
+        content = path.read_bytes()
+        path.write_bytes(content + b" ")
+        assert verify(folder).changed == (entry["path"],)
+        path.unlink()
+        assert verify(folder).missing == (entry["path"],)
+        path.write_bytes(content)
+    (folder / "cases" / "more.parquet").write_bytes(b"more")
+    assert verify(folder).added == ("cases/more.parquet",)
+
+
+def _rewrite(folder: Path) -> None:
+    """Change the page, and the manifest with it."""
+    from fairbits.report.manifest import hash_file
+
+    (folder / "report.html").write_text("all is well")
+    document = json.loads((folder / MANIFEST).read_text())
+    size, digest = hash_file(folder / "report.html")
+    entry = next(one for one in document["files"] if one["path"] == "report.html")
+    entry |= {"bytes": size, "sha256": digest}
+    (folder / MANIFEST).write_text(json.dumps(document))
+
+
+def _cut(folder: Path) -> None:
+    lines = (folder / SIGNATURE).read_text().splitlines()
+    (folder / SIGNATURE).write_text("\n".join([lines[0], *lines[2:]]))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "fault"),
+    [
+        (_rewrite, "changed after it was signed"),
+        (lambda folder: (folder / SIGNATURE).write_text("nothing"), "damaged"),
+        (lambda folder: (folder / SIGNATURE).write_bytes(b"\xff\xfe"), "damaged"),
+        (_cut, "damaged"),
+    ],
+    ids=["manifest", "text", "bytes", "cut"],
+)
+def test_a_manifest_made_to_fit_does_not_pass(
+    signed: tuple[Path, Path], tamper: Callable[[Path], Any], fault: str
+) -> None:
+    folder, key = signed
+    tamper(folder)
+    found = verify(folder, key=key.with_suffix(".pub"))
+    assert not found.good
+    assert fault in found.signature
+
+
+def test_another_key_and_no_signature(signed: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, _ = signed
+    other = write_key(tmp_path / "other").with_suffix(".pub")
+    assert "another key" in verify(folder, key=other).signature
+    (folder / SIGNATURE).unlink()
+    assert verify(folder, key=other).signature == "the manifest is not signed"
+    assert verify(folder).good
+
+
+def test_ssh_keygen_agrees(signed: tuple[Path, Path], tmp_path: Path) -> None:
+    """Whoever has no fairbits can check the signature, and we can check one that they made."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("no ssh-keygen on this machine")
+    folder, key = signed
+    public = key.with_suffix(".pub").read_text().strip()
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"reviewer {public}\n")
+    words = ["ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", "reviewer", "-n", "fairbits"]
+    manifest = (folder / MANIFEST).read_bytes()
+    done = subprocess.run([*words, "-s", str(folder / SIGNATURE)], input=manifest, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    fingerprint = verify(folder).fingerprint
+    assert fingerprint is not None
+    assert fingerprint in done.stdout.decode()
+    (folder / SIGNATURE).unlink()
+    key.chmod(0o600)
+    theirs = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "fairbits", str(folder / MANIFEST)]
+    subprocess.run(theirs, capture_output=True, check=True)
+    assert verify(folder, key=key.with_suffix(".pub")).good
+    theirs[theirs.index("fairbits")] = "email"
+    (folder / SIGNATURE).unlink()
+    subprocess.run(theirs, capture_output=True, check=True)
+    assert "'email'" in verify(folder).signature
+
+
+def test_keys_that_cannot_be_used(tmp_path: Path) -> None:
+    locked = write_key(tmp_path / "locked", password=b"secret")
+    assert open_key(locked, passphrase=lambda: "secret") is not None
+    with pytest.raises(OptionError, match="has a passphrase"):
+        open_key(locked)
+    with pytest.raises(OptionError, match="check the passphrase"):
+        open_key(locked, passphrase=lambda: "wrong")
+    with pytest.raises(OptionError, match="is not Ed25519"):
+        open_key(write_key(tmp_path / "curve", ec.generate_private_key(ec.SECP256R1())))
+    (tmp_path / "text").write_text("no key")
+    with pytest.raises(OptionError, match="no private key"):
+        open_key(tmp_path / "text")
+    with pytest.raises(OptionError, match="cannot read"):
+        open_key(tmp_path / "nowhere")
+    with pytest.raises(OptionError, match="no public key"):
+        check_signature(tmp_path / "text", tmp_path / "text", key=tmp_path / "text")
+
+
+def test_the_command(reported: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(reported, folder)
+
+    def ask(*words: str) -> Any:
+        return CliRunner().invoke(app, ["report", str(folder), *words])
+
+    fine = ask("--verify")
+    assert fine.exit_code == 0
+    assert "Not signed" in fine.output
+    key = write_key(tmp_path / "key")
+    sign(folder / MANIFEST, open_key(key), folder / SIGNATURE)
+    assert ask("--verify", "--key", str(key.with_suffix(".pub"))).exit_code == 0
+    (folder / "report.html").write_text("changed")
+    bad = ask("--verify", "--json")
+    assert bad.exit_code == 1
+    assert json.loads(bad.output)["changed"] == ["report.html"]
+    assert "changed: report.html" in ask("--verify").output
+    for words in (["--verify", "--check"], ["--key", str(key)]):
+        refused = ask(*words)
+        assert isinstance(refused.exception, OptionError), refused.output
+    (folder / MANIFEST).unlink()
+    assert isinstance(ask("--verify").exception, OptionError)
+
+
+def test_a_report_written_again_is_not_signed_any_more(signed: tuple[Path, Path], subject: Subject) -> None:
+    folder, _ = signed
+    write_report(compute_report(Run.open(folder), subject=subject, threads=1), folder)
+    assert not (folder / SIGNATURE).exists()
+    assert verify(folder).good
+
+
+def test_a_folder_in_a_store_of_objects() -> None:
+    upath = pytest.importorskip("upath", reason="universal-pathlib is not installed")
+    folder = upath.UPath("memory://fairbits-manifest/run")
+    (folder / "cases").mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_bytes(b"{}")
+    (folder / "cases" / "part.parquet").write_bytes(b"cases")
+    write_manifest(folder, about={})
+    assert verify(folder).good
+    (folder / "cases" / "part.parquet").write_bytes(b"others")
+    assert list(verify(folder).faults()) == ["changed: cases/part.parquet"]
