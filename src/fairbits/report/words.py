@@ -86,7 +86,20 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
 
 
 def people_sentence(about: About, measured: Measured) -> str:
-    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else."""
+    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    measured
+        Figures of the rows.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     if not about.protected:
         return ""
     names = [shortened(name, 60) for name in about.protected]
@@ -104,7 +117,20 @@ def people_sentence(about: About, measured: Measured) -> str:
 
 
 def people_kind(about: About, measured: Measured) -> str:
-    """What kind of figure the first sentence gives."""
+    """What kind of figure the first sentence gives.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    measured
+        Figures of the rows.
+
+    Returns
+    -------
+    str
+        Kind of the figure.
+    """
     if about.blind:
         return "proved"
     return "exact" if measured.complete and measured.noise is None else "statistical"
