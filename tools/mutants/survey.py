@@ -54,7 +54,7 @@ class Mutant:
     @property
     def package(self) -> str:
         """The package that it changes."""
-        return Path(self.file).relative_to("src/fairbits").parts[0]
+        return Path(self.file).parts[2]  # after src and the package
 
     def fault(self, root: Path) -> str:
         """Why it cannot be applied; an empty text where it can."""

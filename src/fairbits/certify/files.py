@@ -72,7 +72,20 @@ def certify_run(
 
 
 def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
-    """The repaired network in a run's folder, scoring the same class; and what is wrong with it, if anything."""
+    """The repaired network in a run's folder, scoring the same class.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    tuple[Model | None, tuple[str, ...]]
+        The model (None where there is none), and notes on what is wrong with it.
+    """
     path = folder / REPAIRED
     if not path.is_file():
         return None, ()
@@ -142,10 +155,20 @@ def write_statements(
 def read_statements(folder: Path) -> tuple[Statement, ...]:
     """The statements of a run; none where it was not certified.
 
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+
+    Returns
+    -------
+    tuple[Statement, ...]
+        The statements.
+
     Raises
     ------
     OptionError
-        For a file that is damaged.
+        If the file is damaged.
     """
     path = folder / FILE
     if not path.is_file():

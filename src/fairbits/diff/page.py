@@ -66,7 +66,13 @@ def shift_words(shift: Shift) -> tuple[str, str, str, str, str, str]:
 
 
 def group_words(one: GroupShift) -> tuple[str, str, str]:
-    """The change of the selection rate, its interval, and the change of mean k."""
+    """The change of the selection rate, its interval, and the change of mean k.
+
+    Parameters
+    ----------
+    one
+        How the figures of one group change between two models.
+    """
     selection = one.selection_change
     change = "" if selection is None else _signed(selection.value, share=True)
     between = "" if selection is None else _between(selection, share=True)

@@ -31,16 +31,49 @@ class Tests:
         self._stored = 0
 
     def add_range(self, low: int, high: int) -> int:
-        """The number of a test that sends a range of bins to the left."""
+        """Add a test that sends a range of bins to the left.
+
+        Parameters
+        ----------
+        low, high
+            First and last bin.
+
+        Returns
+        -------
+        int
+            Number of the test.
+        """
         self.rows.append((low, high, -1))
         return len(self.rows) - 1
 
     def set_at(self, start: int) -> NDArray[np.bool_]:
-        """The set of bins that begins here among all of them."""
+        """The set of bins that begins at a position among all sets.
+
+        Parameters
+        ----------
+        start
+            The position.
+
+        Returns
+        -------
+        NDArray[np.bool_]
+            Truth values by bin.
+        """
         return self._by_start[start]
 
     def add_set(self, left: NDArray[np.bool_]) -> int:
-        """The number of a test that sends a set of bins to the left."""
+        """Add a test that sends a set of bins to the left.
+
+        Parameters
+        ----------
+        left
+            Truth values by bin.
+
+        Returns
+        -------
+        int
+            Number of the test.
+        """
         inside = np.flatnonzero(left)
         if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
             return self.add_range(int(inside[0]), int(inside[-1]))
@@ -154,7 +187,20 @@ class Bins:
             self.test_of[i] = keys[key]
 
     def bins_of(self, codes: Floats, single: bool) -> Ints:
-        """The bins of some codes."""
+        """The bins of some codes.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attribute, (n,).
+        single
+            Round to float32 before comparing.
+
+        Returns
+        -------
+        Ints
+            Bins, (n,).
+        """
         if self.tabled:
             return self.table[np.rint(codes - self.low).astype(np.int64)].astype(np.int64)
         values = (codes - self.low) * self.scale
@@ -162,7 +208,18 @@ class Bins:
         return np.where(np.isnan(values), 0, 1 + np.searchsorted(self.cuts, values, side="left"))
 
     def left(self, test: int) -> NDArray[np.bool_]:
-        """Which bins a test sends left."""
+        """Which bins a test sends left.
+
+        Parameters
+        ----------
+        test
+            Number of the test.
+
+        Returns
+        -------
+        NDArray[np.bool_]
+            Truth values by bin.
+        """
         low, high, start = self.tests.rows[test]
         if start < 0:
             places = np.arange(self.size)
@@ -171,7 +228,18 @@ class Bins:
 
 
 def hints_of(cuts: list[Floats]) -> tuple[Floats, Floats, Ints]:
-    """Where to look for a value among the cuts of each attribute."""
+    """Where to begin the search for a value among the cuts of each attribute.
+
+    Parameters
+    ----------
+    cuts
+        Cuts of each attribute, rising.
+
+    Returns
+    -------
+    tuple[Floats, Floats, Ints]
+        First values, stretches, and hints of all attributes, flat.
+    """
     firsts, stretches = np.zeros(len(cuts)), np.zeros(len(cuts))
     hints = np.zeros((len(cuts), HINTS + 1), np.int64)
     for i, mine in enumerate(cuts):

@@ -73,6 +73,22 @@ class TreeBoxes:
 def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
     """A tree model over boxes of people.
 
+    Parameters
+    ----------
+    model
+        The model.
+    schema
+        The attributes, and what is decided.
+    encoding
+        How attributes become features.
+    twins
+        Combinations of protected values.
+
+    Returns
+    -------
+    TreeBoxes
+        The arrays.
+
     Raises
     ------
     CapabilityError
@@ -169,16 +185,21 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
     trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, spans: Any, places: Any, cuts: Any
 ) -> None:
-    """Bound the ensemble's sum for every twin over some boxes, and say where to split them.
+    """Bound the ensemble's sum for every twin over some boxes, and where to split them.
 
     Parameters
     ----------
-    trees : TreeArrays.
-    firsts, lasts : (boxes, attributes) ranges of bins.
-    lows, highs : (boxes, m) get the bounds.
-    spans : (boxes,) gets the most by which the sums of two twins of one person can differ: trees that look at no
+    trees
+        The trees as arrays.
+    firsts, lasts
+        Ranges of bins, (boxes, attributes).
+    lows, highs
+        Get the bounds, (boxes, m).
+    spans
+        Gets the largest difference between the sums of two twins of one person, (boxes,); trees that look at no
         protected attribute add the same to both.
-    places, cuts : (boxes,) get the attribute to split and the last bin of its left part; -1 where all is settled.
+    places, cuts
+        Get the attribute to split and the last bin of its left part, (boxes,); −1 where all is settled.
     """
     m = lows.shape[1]
     attributes = firsts.shape[1]

@@ -111,7 +111,20 @@ def refittable_estimator(original: Any, options: ModelOptions) -> Any | None:
 
 
 def settled_original(original: Any, options: ModelOptions) -> Any:
-    """A path as a path, a reference as what it names, anything else as it is."""
+    """A path as a path, a reference as what it names, anything else as it is.
+
+    Parameters
+    ----------
+    original
+        A path, a reference to code, or an object.
+    options
+        How the model is to be read and called.
+
+    Returns
+    -------
+    Any
+        A path or an object.
+    """
     if isinstance(original, str) and is_reference(original) and not Path(original).exists():
         return named_model(original, trust_code=options.trust_code)
     return Path(original) if isinstance(original, str) else original

@@ -71,7 +71,18 @@ class AttributeWork:
         return generator(self.seed, "proxies", *path)
 
     def single(self, groups: Grouping) -> AttributeStudy:
-        """One attribute."""
+        """Study one attribute.
+
+        Parameters
+        ----------
+        groups
+            Groups of the attribute.
+
+        Returns
+        -------
+        AttributeStudy
+            Figures of the attribute.
+        """
         self.say(f"bits about {groups.name}")
         study = self._told(groups.name, (groups,))
         if study.score is None:
@@ -92,7 +103,18 @@ class AttributeWork:
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
 
     def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
-        """An intersection, by the chain rule."""
+        """Study an intersection of attributes, by the chain rule.
+
+        Parameters
+        ----------
+        some
+            Groups of each attribute.
+
+        Returns
+        -------
+        AttributeStudy
+            Figures of the intersection.
+        """
         name = " × ".join(one.name for one in some)
         self.say(f"bits about {name}")
         return self._told(name, some)
@@ -180,7 +202,20 @@ class AttributeWork:
         )
 
     def notes(self, groupings: Sequence[Grouping], singles: Sequence[AttributeStudy]) -> list[str]:
-        """What must be known to read the figures."""
+        """Notes that a reader needs to read the figures.
+
+        Parameters
+        ----------
+        groupings
+            Groups of each attribute.
+        singles
+            Figures of each attribute.
+
+        Returns
+        -------
+        list[str]
+            Sentences.
+        """
         found = []
         values = np.unique(self.decided.scores)
         if len(values) <= 2:

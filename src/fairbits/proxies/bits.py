@@ -119,7 +119,24 @@ def chained_bits(
 
 
 def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Floats:
-    """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S)."""
+    """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S).
+
+    Parameters
+    ----------
+    codes
+        Group of each person, (n,).
+    n_groups
+        Number of groups.
+    scores
+        Score of each person, (n,).
+    rng
+        Source of random numbers.
+
+    Returns
+    -------
+    Floats
+        Ratios in bits, (n,).
+    """
     return _Cut(scores, n_groups, rng).log_ratios(codes)
 
 

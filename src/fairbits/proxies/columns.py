@@ -111,7 +111,20 @@ def column_bits(
 
 
 def strata_of(features: Floats, categorical: tuple[bool, ...]) -> npt.NDArray[np.int64] | None:
-    """People alike on the justified attributes, roughly: by their bins, as long as the strata stay large enough."""
+    """Groups of people who are roughly alike on the justified attributes, as long as the groups stay large enough.
+
+    Parameters
+    ----------
+    features
+        Values of the justified attributes, (n, columns).
+    categorical
+        Which of them are categories.
+
+    Returns
+    -------
+    npt.NDArray[np.int64] | None
+        Group of each person, (n,); None where there are none.
+    """
     found: npt.NDArray[np.int64] | None = None
     for column, is_one in zip(features.T, categorical, strict=True):
         values = np.unique(column)

@@ -42,14 +42,36 @@ class Boosted:
     finished: bool  # whether held-out people no longer gained; otherwise more trees would have learned more
 
     def sums(self, features: Floats) -> Floats:
-        """What the trees add up to, an output per row: a mean, a logit, or the exponents of a soft maximum."""
+        """Sums of the trees, an output per row: a mean, a logit, or the exponents of a softmax.
+
+        Parameters
+        ----------
+        features
+            Features of people, (n, columns).
+
+        Returns
+        -------
+        Floats
+            Sums, (outputs, n).
+        """
         bins = _binned(_ranked(features, self.ranks), self.cuts)
         found = np.repeat(self.start[:, None], len(features), axis=1)
         sum_trees(bins, self.n_trees, self.splits.shape[2], self.splits, self.leaves, found)
         return found
 
     def probabilities(self, features: Floats) -> Floats:
-        """People by groups."""
+        """Probability of each group.
+
+        Parameters
+        ----------
+        features
+            Features of people, (n, columns).
+
+        Returns
+        -------
+        Floats
+            Probabilities, (n, groups).
+        """
         sums = self.sums(features)
         if self.loss == LOGIT:
             p = special.expit(sums[0])
@@ -117,7 +139,25 @@ class Waves:
 
     @classmethod
     def of(cls, features: Floats, categorical: tuple[bool, ...], rng: np.random.Generator) -> Waves:
-        """Ranks of numbers as normal scores, labels as columns; waves of three lengths, and the columns themselves."""
+        """Random waves of people's features.
+
+        Numbers enter as normal scores of their ranks, labels as columns; there are waves of three lengths, and the
+        columns themselves.
+
+        Parameters
+        ----------
+        features
+            Features of people, (n, columns).
+        categorical
+            Which columns are labels.
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        Waves
+            The waves.
+        """
         base = _normal_scores(one_hot(features, categorical))
         n, width = base.shape
         count = int(np.clip(n // PEOPLE_PER_WAVE, 10, WAVES))
@@ -126,7 +166,22 @@ class Waves:
         return cls(np.concatenate([np.ones((n, 1)), base, np.cos(angles) * np.sqrt(2)], axis=1))
 
     def mean(self, wanted: Floats, fit: Integers, test: Integers) -> Floats:
-        """E[wanted] of other people by ridge regression; its weight by generalised cross-validation (Golub 1979)."""
+        """E[wanted] of other people by ridge regression; its weight by generalised cross-validation (Golub 1979).
+
+        Parameters
+        ----------
+        wanted
+            The target, (n,).
+        fit
+            Positions of people to learn from.
+        test
+            Positions of people to predict.
+
+        Returns
+        -------
+        Floats
+            Predictions, one for each of ``test``.
+        """
         x, centre = self.values[fit], float(wanted[fit].mean())
         y = wanted[fit] - centre
         size, n = x.shape[1], len(fit)

@@ -20,10 +20,41 @@ SQUARES, LOGIT, SOFTMAX = 0, 1, 2
 
 @compiled
 def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, rate, ridge, patience, splits, leaves):
-    """Grow trees on the first ``n_fit`` people, and keep as many as serve the others best.
+    """Grow trees on the first people, and keep as many as serve the others best.
 
-    ``bins`` are people by columns; ``wanted`` the target, a group's number for ``LOGIT`` and ``SOFTMAX``. ``splits``
-    (trees, outputs, depth, 2) and ``leaves`` (trees, outputs, 2 ** depth) are filled; returned is how many trees count.
+    Parameters
+    ----------
+    bins
+        People by columns, small whole numbers.
+    wanted
+        The target, or the number of a group, (n,).
+    n_fit
+        How many people the trees are grown on.
+    n_bins
+        Number of bins of a column.
+    n_outputs
+        Number of outputs.
+    loss
+        SQUARES, LOGIT or SOFTMAX.
+    n_trees
+        Number of trees at most.
+    depth
+        Depth of a tree.
+    rate
+        Learning rate.
+    ridge
+        Weight that shrinks leaves.
+    patience
+        Trees without a gain after which growing ends.
+    splits
+        Filled with column and bin of each split, (trees, outputs, depth, 2).
+    leaves
+        Filled with the values of leaves, (trees, outputs, 2 ** depth).
+
+    Returns
+    -------
+    int
+        How many trees count.
     """
     n, width = bins.shape
     sums = np.zeros((n_outputs, n))
@@ -124,7 +155,23 @@ def _held_out(sums, wanted, n_fit, loss):
 
 @compiled
 def sum_trees(bins, n_trees, depth, splits, leaves, sums):
-    """Add what the first ``n_trees`` trees say about people to ``sums`` (outputs, people)."""
+    """Add the values of the first trees.
+
+    Parameters
+    ----------
+    bins
+        People by columns, small whole numbers.
+    n_trees
+        Number of trees.
+    depth
+        Depth of a tree.
+    splits
+        Column and bin of each split, (trees, outputs, depth, 2).
+    leaves
+        Values of leaves, (trees, outputs, 2 ** depth).
+    sums
+        Added to in place, (outputs, people).
+    """
     for tree in range(n_trees):
         for output in range(sums.shape[0]):
             for i in range(bins.shape[0]):

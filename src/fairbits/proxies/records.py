@@ -65,7 +65,18 @@ class AttributeStudy:
         return tuple(one.column for one in self.columns if one.copy)
 
     def document(self, people: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-        """Under the fixed names of proxies.json."""
+        """The entry of proxies.json, under its fixed names.
+
+        Parameters
+        ----------
+        people
+            Matched people.
+
+        Returns
+        -------
+        dict[str, Any]
+            By name.
+        """
         score, usable = self.score, self.usable
         return {
             "attribute": self.attribute,

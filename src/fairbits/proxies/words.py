@@ -33,7 +33,18 @@ def told(entry: Mapping[str, Any]) -> str:
 
 
 def guessed(entry: Mapping[str, Any]) -> str:
-    """The same as odds of guessing right."""
+    """The bits as odds of guessing right.
+
+    Parameters
+    ----------
+    entry
+        An attribute's entry of proxies.json.
+
+    Returns
+    -------
+    str
+        A sentence.
+    """
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
@@ -52,7 +63,18 @@ def _told_apart(pair: Mapping[str, Any] | None) -> str:
 
 
 def details(entry: Mapping[str, Any]) -> Iterator[str]:
-    """What else was found about one attribute, a sentence each."""
+    """Further sentences about one attribute.
+
+    Parameters
+    ----------
+    entry
+        An attribute's entry of proxies.json.
+
+    Yields
+    ------
+    Iterator[str]
+        Sentences.
+    """
     if entry["bits"] is None:
         return
     yield guessed(entry)

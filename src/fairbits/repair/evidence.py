@@ -51,7 +51,18 @@ class Halves:
     evidence: RepairEvidence
 
     def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
-        """Choose on half of the rows that the model has not seen, and judge on the other half."""
+        """Choose on half of the rows that the model has not seen, and judge on the other half.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+
+        Returns
+        -------
+        Halves
+            New halves.
+        """
         judged = self.held_out
         order = rng.permutation(len(judged.rows))
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))

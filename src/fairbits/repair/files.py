@@ -80,7 +80,18 @@ def write(
 
 
 def document(result: RepairResult) -> dict[str, Any]:
-    """Everything but the weights."""
+    """The content of repair.json.
+
+    Parameters
+    ----------
+    result
+        What was found.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     return {
         "subject": result.subject,
         "identity": result.identity,

@@ -36,6 +36,22 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
 
     A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
     model where it came as one. Every model goes out as a small Python file around the model itself.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    subject
+        The model, its table and its schema.
+    folder
+        Folder of the run.
+    people
+        People whose scores files are compared by, (n, attributes).
+
+    Returns
+    -------
+    Export
+        Files, subject file and warnings.
     """
     people = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
     models, ready, warnings = [], [], [cost_words(guard, people)]
@@ -65,7 +81,20 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
 
 
 def cost_words(guard: Guard, people: Codes) -> str:
-    """What a decision costs, measured here and now."""
+    """The time that a decision costs, measured now.
+
+    Parameters
+    ----------
+    guard
+        The guarded model.
+    people
+        People, (n, attributes).
+
+    Returns
+    -------
+    str
+        A sentence.
+    """
     some = people[np.arange(_TIMED if guard.subject_native else min(50, len(people))) % len(people)]
     inputs = guard.encoding.encode(some)
     seconds = []
@@ -134,7 +163,20 @@ def _keras(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
 
 
 def favourable_of(output: npt.NDArray[Any], network: Network) -> npt.NDArray[Any]:
-    """The score among what a network of this head puts out."""
+    """The score among the outputs of a network with this head.
+
+    Parameters
+    ----------
+    output
+        Outputs, (n, outputs).
+    network
+        The network.
+
+    Returns
+    -------
+    npt.NDArray[Any]
+        Scores, (n,).
+    """
     if network.head == "softmax":
         return output[:, network.favourable]
     return 1 - output[:, 0] if network.head == "sigmoid" and network.favourable == 0 else output[:, 0]

@@ -31,7 +31,20 @@ class Loss:
 
 
 def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Loss:
-    """The accuracy that is lost; each argument says which rows are decided right."""
+    """Loss of accuracy, with an upper end.
+
+    Parameters
+    ----------
+    before, after
+        Which rows are decided as labelled, (n,).
+    confidence
+        Of the upper end.
+
+    Returns
+    -------
+    Loss
+        The loss.
+    """
     value, variance = _matched(before, after)
     reach = _quantile(confidence) * float(np.sqrt(variance))
     return Loss(float(before.mean() - after.mean()), value + reach, value - reach)
@@ -40,7 +53,22 @@ def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE
 def balanced_loss(
     before: Flags, after: Flags, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
 ) -> Loss:
-    """The same for balanced accuracy: the mean over the classes that the rows have."""
+    """Loss of balanced accuracy, with an upper end.
+
+    Parameters
+    ----------
+    before, after
+        Which rows are decided as labelled, (n,).
+    labels
+        Positions of classes or values, (n,).
+    confidence
+        Of the upper end.
+
+    Returns
+    -------
+    Loss
+        The loss.
+    """
     members = [labels == label for label in np.unique(labels)]
     found = np.array([_matched(before[mine], after[mine]) for mine in members])
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
@@ -56,7 +84,22 @@ def variance_loss(
     *,
     confidence: float = CONFIDENCE,
 ) -> Loss:
-    """The share of explained variance that is lost by a regression; arguments are predictions and true values."""
+    """Loss of explained variance of a regression, with an upper end.
+
+    Parameters
+    ----------
+    before, after
+        Predictions, (n,).
+    values
+        True values, (n,).
+    confidence
+        Of the upper end.
+
+    Returns
+    -------
+    Loss
+        The loss.
+    """
     total = float(np.var(values)) or 1.0
     extra = ((after - values) ** 2 - (before - values) ** 2) / total
     value = float(np.mean(extra, dtype=np.float64))

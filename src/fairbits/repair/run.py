@@ -199,7 +199,19 @@ def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, c
 def memorised(halves: Halves, subject: Subject) -> bool:
     """Whether the model is right more often about its training rows than about others, beyond chance.
 
-    Then what a change costs on these rows says little: whatever forgets them looks expensive.
+    Then the cost of a change on these rows says little: whatever forgets them looks expensive.
+
+    Parameters
+    ----------
+    halves
+        The two halves of the evidence.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    bool
+        True where it is.
     """
     if not halves.evidence.rows_unseen_by_model or subject.schema.regression:
         return False
@@ -322,7 +334,20 @@ def judged_all(
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
-    """The most classes that anybody can have by the way a model is made, and why; None where nothing is proved."""
+    """The largest number of classes that anybody can have by the way a model is made, and why.
+
+    Parameters
+    ----------
+    model
+        The model.
+    setting
+        The subject, and how its people are evaluated.
+
+    Returns
+    -------
+    tuple[int | None, str]
+        Number of classes (None where nothing is proved), and the reason.
+    """
     if isinstance(model, Guard):
         return model.k_max or None, model.proof
     if setting.evaluator(model).blind:

@@ -35,7 +35,26 @@ def compute_report(
     progress: Progress | None = None,
     **grants: Unpack[GrantOptions],
 ) -> ReportData:
-    """Everything that the report of a run says. What is measured on the way is kept in measure.json."""
+    """Compute everything that the report of a run says; what is measured on the way is kept in measure.json.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The subject; needed only for a run that does not say where its model is.
+    threads
+        Number of threads; None means all cores.
+    progress
+        Called with the number of people done so far.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    ReportData
+        The record.
+    """
     about = _with_quality(subject_of(run, subject, **grants), run)
     check_stages(run.folder, about.identity)
     evaluator = evaluator_of_run(run, about, threads)
@@ -90,7 +109,22 @@ def _with_quality(subject: Subject, run: Run) -> Subject:
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
-    """Asks the subject's model as the run did."""
+    """An evaluator with the settings of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    subject
+        The model, its table and its schema.
+    threads
+        Number of threads; None means all cores.
+
+    Returns
+    -------
+    Evaluator
+        The evaluator.
+    """
     manifest = run.manifest
     return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
 

@@ -16,7 +16,25 @@ HTML, MARKDOWN, SUMMARY = FACES
 
 
 def write_report(data: ReportData, folder: Path) -> Path:
-    """Write all three faces and the manifest of the folder; gives the path of the page. An older signature goes."""
+    """Write report.html, report.md, summary.json and the manifest of the folder; an older signature is removed.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+    folder
+        Where to; made where it is missing.
+
+    Returns
+    -------
+    Path
+        Path of report.html.
+
+    Raises
+    ------
+    OptionError
+        If the folder cannot be written to.
+    """
     page, document, summary = render_html(data), render_markdown(data), summary_of(data)
     try:
         folder.mkdir(parents=True, exist_ok=True)

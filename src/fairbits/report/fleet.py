@@ -131,7 +131,20 @@ class Fleet:
 
 
 def write_fleet(fleet: Fleet, folder: Path) -> Path:
-    """Write index.html and fleet.json; gives the path of the page."""
+    """Write index.html and fleet.json.
+
+    Parameters
+    ----------
+    fleet
+        Results of all subjects.
+    folder
+        Where to; made where it is missing.
+
+    Returns
+    -------
+    Path
+        Path of index.html.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / DOCUMENT, fleet.document())
     write_whole(folder / PAGE, render_fleet(fleet).encode())
@@ -139,7 +152,18 @@ def write_fleet(fleet: Fleet, folder: Path) -> Path:
 
 
 def render_fleet(fleet: Fleet) -> str:
-    """The whole page."""
+    """The whole page.
+
+    Parameters
+    ----------
+    fleet
+        Results of all subjects.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return rendered("fleet.html", fleet=fleet)
 
 

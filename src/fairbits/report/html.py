@@ -13,7 +13,18 @@ from fairbits.report.sections.registry import sections_of
 
 
 def render_html(data: ReportData) -> str:
-    """The whole page."""
+    """The whole page.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     shared = {
         "data": data,
         "about": data.about,
@@ -45,7 +56,18 @@ def render_html(data: ReportData) -> str:
 
 
 def sections(data: ReportData) -> list[str]:
-    """Which sections this report has, in order."""
+    """Names of the sections that this report has, in order.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    list[str]
+        Names.
+    """
     return [section.name for section in sections_of(data)]
 
 

@@ -67,5 +67,11 @@ def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
 
 
 def stored_identity(entry: Mapping[str, Any]) -> Any:
-    """The identity in a stage's document: with its ingredients where they are kept, else its short name."""
+    """The identity in a stage's document: with its ingredients where they are kept, else its short name.
+
+    Parameters
+    ----------
+    entry
+        The document of a stage.
+    """
     return entry.get("made_with") or entry.get("identity")

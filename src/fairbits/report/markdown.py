@@ -11,7 +11,18 @@ from fairbits.report.sections.registry import sections_of
 
 
 def render_markdown(data: ReportData) -> str:
-    """The whole document."""
+    """The whole document.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
     parts = [_head(data), *(section.markdown(data) for section in sections_of(data))]
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 

@@ -50,7 +50,20 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def part(template: str, **values: Any) -> Markup:
-    """A piece of a page from the text of a template, which sees the macros as ``p``."""
+    """A piece of a page from the text of a template, which sees the macros as ``p``.
+
+    Parameters
+    ----------
+    template
+        File name of the template.
+    **values
+        What the template shows.
+
+    Returns
+    -------
+    Markup
+        HTML.
+    """
     made = _environment().from_string('{% import "parts.html" as p with context %}' + template)
     return Markup(made.render(**values, citation=words.CITATION, doi=words.DOI))  # noqa: S704 - escaped by the template
 

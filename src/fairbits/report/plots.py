@@ -36,6 +36,18 @@ def twins(case: Case | Person | dict[str, str], source: Source) -> Picture:
     """The scores of all twins of one person: a heat map for two or three protected attributes, else a line.
 
     ``case`` is one of ``run.worst()``, one of ``measurement.worst()``, or a person as names and labels.
+
+    Parameters
+    ----------
+    case
+        One of ``run.worst()`` or ``measurement.worst()``, or a person as names and labels.
+    source
+        The run, measurement or evaluator that it belongs to.
+
+    Returns
+    -------
+    Picture
+        The picture.
     """
     evaluator = _evaluator(source)
     person = portrait_of(evaluator, _codes(case, evaluator))
@@ -44,25 +56,76 @@ def twins(case: Case | Person | dict[str, str], source: Source) -> Picture:
 
 
 def steps(case: Case | Person | dict[str, str], source: Source) -> Picture:
-    """The scores of all twins of one person from the lowest to the highest, with the ε-classes as bands."""
+    """The scores of all twins of one person from the lowest to the highest, with the ε-classes as bands.
+
+    Parameters
+    ----------
+    case
+        One of ``run.worst()`` or ``measurement.worst()``, or a person as names and labels.
+    source
+        The run, measurement or evaluator that it belongs to.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     evaluator = _evaluator(source)
     return portraits.staircase(portrait_of(evaluator, _codes(case, evaluator)), axes_of(evaluator))
 
 
 def severity(of: Run | Measurement) -> Picture:
-    """How many people at each k: the cases of a run, or the rows of a measurement."""
+    """Number of people at each k: the cases of a run, or the rows of a measurement.
+
+    Parameters
+    ----------
+    of
+        The run or measurement.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     if isinstance(of, Measurement):
         return charts.severity([(k, people, None) for k, people in of.histogram().items()], "rows")
     return charts.severity(_filled(searched_of(of, summary_of_run(of)).histogram, of), "cases")
 
 
 def progress(run: Run) -> Picture:
-    """The largest k and the number of cases over the seconds of a search."""
+    """The largest k and the number of cases over the seconds of a search.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     return charts.progress(_filled(searched_of(run, summary_of_run(run)).progress, run))
 
 
 def stakes(of: Run | Measurement) -> Picture:
-    """Per protected value: how often it gets the lowest and the highest score of its twins."""
+    """Per protected value: how often it gets the lowest and the highest score of its twins.
+
+    Parameters
+    ----------
+    of
+        The run or measurement.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If there is nothing to show, or too much.
+    """
     values = of.stakes() if isinstance(of, Measurement) else searched_of(of, summary_of_run(of)).stakes
     made = charts.stakes(values)
     if made is None:
@@ -71,12 +134,44 @@ def stakes(of: Run | Measurement) -> Picture:
 
 
 def shapley(run: Run) -> Picture:
-    """Which protected attributes the bits come from."""
+    """Bits of each protected attribute, from debugging.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If the run was not debugged.
+    """
     return charts.shapley(_filled(_debugged(run).shares, run))
 
 
 def network(run: Run) -> Picture:
-    """The network as layers, with the neurons of the suspect layer; or the trees of an ensemble, with their splits."""
+    """The network as layers, with the neurons of the suspect layer; or the trees of an ensemble, with their splits.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If the run was not debugged.
+    """
     found = _debugged(run)
     _filled(found.layers, run)
     if found.units == "trees":
@@ -98,7 +193,23 @@ def curves(run: Run) -> Picture:
 
 
 def pareto(of: Run | RepairResult) -> Picture:
-    """Accuracy against mean k of all repairs, on held-out evidence."""
+    """Accuracy against mean k of all repairs, on held-out evidence.
+
+    Parameters
+    ----------
+    of
+        The run, or the result of a repair.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If the run was not repaired.
+    """
     if isinstance(of, RepairResult):
         if not of.files:
             raise OptionError("this result was not written to a run; draw the run instead.")

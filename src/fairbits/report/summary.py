@@ -18,7 +18,18 @@ SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxie
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
-    """The document of summary.json. A stage that was not run is null."""
+    """The content of summary.json; a stage that was not run is null.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
     search = {name: value for name, value in data.searched.figures.items() if name not in SECTIONS}
     measured = data.measured
     document = {

@@ -40,12 +40,38 @@ LIMITS = (
 
 
 def limits(about: About) -> tuple[str, ...]:
-    """What the figures cannot say. A blind model's are exact, whatever was searched."""
+    """Sentences on what the figures cannot say; those of a model that is blind to protected attributes are exact.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Sentences.
+    """
     return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
 
 
 def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
-    """The report in one sentence; a second one where the model's answers vary by themselves."""
+    """The report in one sentence; a second one where the model's answers vary by themselves.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    bits
+        Bits of the worst person.
+    noise
+        How much the model's answers vary, if they do.
+
+    Returns
+    -------
+    str
+        One sentence, or two.
+    """
     names = joined([shortened(name, 60) for name in about.protected])
     if not about.protected:
         return "The model takes no protected attribute: direct bits are exactly 0, and nobody has a twin."
@@ -60,7 +86,20 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
 
 
 def people_sentence(about: About, measured: Measured) -> str:
-    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else."""
+    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    measured
+        Figures of the rows.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     if not about.protected:
         return ""
     names = [shortened(name, 60) for name in about.protected]
@@ -78,14 +117,42 @@ def people_sentence(about: About, measured: Measured) -> str:
 
 
 def people_kind(about: About, measured: Measured) -> str:
-    """What kind of figure the first sentence gives."""
+    """What kind of figure the first sentence gives.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    measured
+        Figures of the rows.
+
+    Returns
+    -------
+    str
+        Kind of the figure.
+    """
     if about.blind:
         return "proved"
     return "exact" if measured.complete and measured.noise is None else "statistical"
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
-    """What the figures rest on."""
+    """Sentences on what the figures rest on.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    measured
+        Figures of the rows.
+    searched
+        Facts about the search.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Sentences.
+    """
     sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     twins = (
@@ -107,7 +174,20 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
 
 
 def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
-    """What the figures say nothing about."""
+    """Sentences on what the figures say nothing about.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    searched
+        Facts about the search.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Sentences.
+    """
     asked = searched.figures.get("evaluations") or 0
     everybody = "" if math.isinf(about.domain) else f" (the domain has about {power(about.domain)} different people)"
     left = f"Not examined: people that the search did not reach{everybody}"
@@ -117,7 +197,20 @@ def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
 
 
 def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
-    """What the search did, in pairs of name and value. In a regression there is no decision that could flip."""
+    """Facts about the search as pairs of name and value; a regression has no decision that could flip.
+
+    Parameters
+    ----------
+    about
+        Facts about the subject.
+    searched
+        Facts about the search.
+
+    Returns
+    -------
+    list[tuple[str, str]]
+        Pairs.
+    """
     figures = searched.figures
 
     def seconds(name: str) -> str:
@@ -145,7 +238,22 @@ def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
 def commands(
     manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any] | None]
 ) -> tuple[str, ...]:
-    """What to type to get the same cases and figures: by evaluations, because seconds depend on the machine."""
+    """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine.
+
+    Parameters
+    ----------
+    manifest
+        Settings of the search.
+    summary
+        Content of summary.json.
+    stages
+        Documents of debug and repair, by name.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Commands in order.
+    """
     source = manifest.get("source") or manifest["subject"]
     name = shlex.quote(shortened(Path(str(source)).name, 100))
     words = ["fairbits search", name]
@@ -260,20 +368,56 @@ def _option(value: Any) -> str:
 
 
 def budget(limits: Mapping[str, Any]) -> str:
-    """A budget in words."""
+    """A budget in words.
+
+    Parameters
+    ----------
+    limits
+        Limits by name.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     units = {"seconds": "s", "evaluations": "people asked", "cases": "cases"}
     parts = [f"{limits[name]:,.15g} {unit}" for name, unit in units.items() if limits.get(name) is not None]
     return "none" if limits.get("seconds") == 1e9 else " or ".join(parts) or "none"
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands set apart; a dash for nothing."""
+    """A number with thousands set apart; a dash for None.
+
+    Parameters
+    ----------
+    value
+        The number.
+    digits
+        Number of decimals.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     return "–" if value is None else unsigned_zero(f"{value:,.{digits}f}")
 
 
 def power(value: float) -> str:
     """A very large number as a power of ten.
 
+    Parameters
+    ----------
+    value
+        The number.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Examples
+    --------
     >>> power(1.34e14), power(5400)
     ('1.3 × 10¹⁴', '5,400')
     """
@@ -284,17 +428,56 @@ def power(value: float) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as a percentage."""
+    """A share as a percentage; a dash for None.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1.
+    digits
+        Number of decimals.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """A number that shows its sign."""
+    """A number that shows its sign; a dash for None.
+
+    Parameters
+    ----------
+    value
+        The number.
+    digits
+        Number of decimals.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     return "–" if value is None else unsigned_zero(f"{value:+,.{digits}f}").replace("-", "−")
 
 
 def by_kind(value: float | None, kind: str) -> str:
-    """A figure in the way of its kind."""
+    """A figure as text, by its kind.
+
+    Parameters
+    ----------
+    value
+        The figure.
+    kind
+        "share", "whole" or another.
+
+    Returns
+    -------
+    str
+        Text.
+    """
     if kind == "share":
         return percent(value)
     return number(value, 0 if kind == "whole" else 2)

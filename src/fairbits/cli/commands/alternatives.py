@@ -74,7 +74,25 @@ def find(
     run: Path | None = None,
     **options: Any,
 ) -> None:
-    """Do it and show it; ``words`` are the command and its own options, for the command that makes it again."""
+    """Find alternatives and show them.
+
+    Parameters
+    ----------
+    subject
+        Name or file of the subject.
+    words
+        The command and its own options, for the command that makes it again.
+    as_json
+        Print JSON.
+    as_is
+        Accept a model that decides against the labels of its table.
+    protected
+        Names of protected attributes with commas between them; None keeps the subject's.
+    run
+        Folder of a run to take cases from.
+    **options
+        Those of :meth:`~fairbits.Audit.alternatives`.
+    """
     import shlex
 
     from fairbits.audit import Audit

@@ -113,7 +113,13 @@ class _Board:
 
 
 def show(found: AuditResult) -> None:
-    """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page."""
+    """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    """
     console = Console(highlight=False)
     for line in look(found):
         console.print(line, soft_wrap=True)
@@ -125,7 +131,13 @@ def show(found: AuditResult) -> None:
 
 
 def look(found: AuditResult) -> list[Text]:
-    """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more."""
+    """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    """
     lines: list[Text] = []
     for label, words, style, most in _rows(found):
         width = _WIDTH if style == "bold" else _WIDTH - _LABEL  # the headline begins where the labels do

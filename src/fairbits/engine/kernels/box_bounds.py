@@ -80,20 +80,32 @@ def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
     highs: Any,
     gaps: Any,
 ) -> None:
-    """Bound the margin of every twin over some boxes, and say what follows about its side of ``cut``.
+    """Bound the margin of every twin over some boxes, and what follows about its side of ``cut``.
 
     Parameters
     ----------
-    layers : the network.
-    cut : a decision is favourable where the margin is at least this.
-    firsts, lasts : (boxes, numeric) steps; masks : (boxes, lookups) sets of values.
-    states : (boxes, neurons) what is known about the neurons; updated.
-    status : (boxes,) gets OPEN, STEADY or FLIPPING.
-    steady, flipping : (boxes,) get the shares of the box that certainly do not flip, and certainly do.
-    split : (boxes,) gets the attribute to split next (numeric ones first), or -1 where nothing can be split.
-    bins : steps into which sums are cut to count people; 0 leaves the counting out.
-    lows, highs : (boxes, m) get bounds of each twin's margin over ``cut``; empty where nobody asks.
-    gaps : (boxes,) gets the most by which the margins of two twins of one person can differ; empty likewise.
+    layers
+        The network.
+    cut
+        A decision is favourable where the margin is at least this.
+    firsts, lasts
+        Steps of numeric attributes, (boxes, numeric).
+    masks
+        Sets of values, (boxes, lookups).
+    states
+        What is known about the neurons, (boxes, neurons), updated in place.
+    status
+        Gets OPEN, STEADY or FLIPPING, (boxes,).
+    steady, flipping
+        Get the shares of the box that certainly do not flip, and certainly do, (boxes,).
+    split
+        Gets the attribute to split next (numeric ones first), or −1, (boxes,).
+    bins
+        Steps into which sums are cut to count people; 0 leaves the counting out.
+    lows, highs
+        Get bounds of each twin's margin over ``cut``, (boxes, m); empty where they are not wanted.
+    gaps
+        Gets the largest difference of two twins' margins, (boxes,); empty where it is not wanted.
     """
     m = layers.twins.shape[0]
     neurons = 0

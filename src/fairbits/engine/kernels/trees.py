@@ -29,7 +29,24 @@ HINTS = 1024
 
 @inlined
 def bins_by_table(table, low, codes, bins):
-    """Bins of codes that are whole numbers; gives the first person whose code has none, or -1."""
+    """Bins of codes that are whole numbers.
+
+    Parameters
+    ----------
+    table
+        Bin of each code.
+    low
+        The code of the table's first entry.
+    codes
+        Codes of one attribute, (n,).
+    bins
+        Where bins are written, (n,).
+
+    Returns
+    -------
+    int
+        The first person whose code has no bin, or −1.
+    """
     size = len(table) - 1
     for p in range(len(codes)):
         code = codes[p]
@@ -45,7 +62,25 @@ def bins_by_table(table, low, codes, bins):
 
 @inlined
 def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bins):
-    """Bins of codes by the cuts that they lie between; bin 0 is for missing ones."""
+    """Bins of codes by the cuts that they lie between; bin 0 is for missing ones.
+
+    Parameters
+    ----------
+    cuts
+        Cuts of the attribute, rising.
+    hints
+        Where to begin the search.
+    first, stretch
+        Place a value among the hints.
+    shift, scale
+        Make a feature of a code.
+    single
+        Round to float32 before comparing.
+    codes
+        Codes of one attribute, (n,).
+    bins
+        Where bins are written, (n,).
+    """
     for p in range(len(codes)):
         value = (codes[p] - shift) * scale
         if single:
@@ -68,7 +103,24 @@ def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bin
 
 @compiled
 def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a block, step by step
-    """Sums of all twins of every person, (n, outputs, m); gives the first row with a code of no bin, or -1."""
+    """Sums of all twins of every person.
+
+    Parameters
+    ----------
+    plan
+        The trees and attributes as arrays.
+    codes
+        People, (n, attributes).
+    block
+        People who are handled at once.
+    sums
+        Where sums are written, (n, outputs, m).
+
+    Returns
+    -------
+    int
+        The first row with a code of no bin, or −1.
+    """
     n = len(codes)
     attributes = plan.attributes
     count = len(attributes.columns)
@@ -129,35 +181,95 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
 
 @inlined
 def add(into, more):
-    """Add, person by person."""
+    """Add, person by person.
+
+    Parameters
+    ----------
+    into
+        Changed in place.
+    more
+        What is added.
+    """
     for p in range(len(into)):
         into[p] += more[p]
 
 
 @inlined
 def clear_range(reached, mine, low, span, mask):
-    """Clear leaves of everybody whose bin is outside of a range."""
+    """Close leaves for everybody whose bin is outside of a range.
+
+    Parameters
+    ----------
+    reached
+        Leaves still open for each person, as bits.
+    mine
+        Bin of each person.
+    low
+        First bin of the range.
+    span
+        Length of the range less 1.
+    mask
+        Leaves that stay where the test fails.
+    """
     for p in range(len(reached)):
         reached[p] &= ALL if np.uint32(mine[p] - low) <= span else mask
 
 
 @inlined
 def clear_members(reached, mine, members, mask):
-    """Clear leaves of everybody whose bin is not in a set."""
+    """Close leaves for everybody whose bin is not in a set.
+
+    Parameters
+    ----------
+    reached
+        Leaves still open for each person, as bits.
+    mine
+        Bin of each person.
+    members
+        Whether each bin is in the set.
+    mask
+        Leaves that stay where the test fails.
+    """
     for p in range(len(reached)):
         reached[p] &= ALL if members[mine[p]] else mask
 
 
 @inlined
 def take_values(found, reached, kept, values):
-    """The value of the lowest leaf that is left."""
+    """The value of the lowest leaf that is open.
+
+    Parameters
+    ----------
+    found
+        Where values are written, one per person.
+    reached
+        Leaves still open for each person, as bits.
+    kept
+        Mask of the leaves that count.
+    values
+        Values of the leaves.
+    """
     for p in range(len(found)):
         found[p] = values[trailing_zeros(reached[p] & kept)]
 
 
 @inlined
 def take_first(found, open_, reached, kept, values):
-    """The same over several words: whoever has a leaf in an earlier one keeps that."""
+    """The value of the lowest leaf that is open, over several words: a leaf in an earlier word counts first.
+
+    Parameters
+    ----------
+    found
+        Where values are written, one per person.
+    open_
+        Who has no leaf yet, changed in place.
+    reached
+        Leaves still open for each person, as bits.
+    kept
+        Mask of the leaves that count.
+    values
+        Values of the leaves.
+    """
     for p in range(len(found)):
         left = reached[p] & kept
         if open_[p] and left != 0:
@@ -167,7 +279,19 @@ def take_first(found, open_, reached, kept, values):
 
 @compiled
 def small_trees(small, bins, lanes, totals):
-    """Add what every small tree gives to its cells (combinations of the protected values that it looks at)."""
+    """Add the values of every small tree to its cells: combinations of the protected values that it looks at.
+
+    Parameters
+    ----------
+    small
+        The small trees as arrays.
+    bins
+        Bins of people, (attributes, people).
+    lanes
+        People who are handled at once.
+    totals
+        Sums by cell, changed in place.
+    """
     reached = np.empty((small.words.max() if len(small.words) else 1, lanes), np.uint64)
     found = np.empty(lanes, np.float64)
     open_ = np.empty(lanes, np.bool_)
@@ -202,7 +326,26 @@ def small_trees(small, bins, lanes, totals):
 
 @inlined
 def split_people(order, low, high, mine, first, span):
-    """Put the people of a stretch who go left before those who go right, without a branch; gives where these begin."""
+    """Put the people of a stretch who go left before those who go right, without a branch.
+
+    Parameters
+    ----------
+    order
+        People in the order of their nodes, changed in place.
+    low, high
+        The stretch of people.
+    mine
+        Bin of each person.
+    first
+        First bin that goes left.
+    span
+        Number of bins that go left less 1.
+
+    Returns
+    -------
+    int
+        Where those who go right begin.
+    """
     middle = low
     for place in range(low, high):
         person = order[place]
@@ -215,7 +358,24 @@ def split_people(order, low, high, mine, first, span):
 
 @inlined
 def split_members(order, low, high, mine, members):
-    """The same where those go left whose bin is in a set."""
+    """Put the people of a stretch whose bin is in a set before the others, without a branch.
+
+    Parameters
+    ----------
+    order
+        People in the order of their nodes, changed in place.
+    low, high
+        The stretch of people.
+    mine
+        Bin of each person.
+    members
+        Whether each bin is in the set.
+
+    Returns
+    -------
+    int
+        Where the others begin.
+    """
     middle = low
     for place in range(low, high):
         person = order[place]
@@ -228,7 +388,23 @@ def split_members(order, low, high, mine, members):
 
 @inlined
 def add_to_twins(large, twins, value, walked, person, first):
-    """Add the value of a leaf to the twins of one person who come to it."""
+    """Add the value of a leaf to the twins of one person who come to it.
+
+    Parameters
+    ----------
+    large
+        The large trees as arrays.
+    twins
+        Number of the set of twins.
+    value
+        Value of the leaf.
+    walked
+        Sums by person, changed in place.
+    person
+        Position of the person.
+    first
+        Position of the output's first twin.
+    """
     flags = large.set_flags[twins]
     if flags >= 0:  # many of them: all twins at once, times one or nothing
         for z in range(large.m):
@@ -244,6 +420,23 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
 
     Which twins come to a node does not depend on the person, so that a node knows them: at a split on a protected
     attribute both sides get all people of the node.
+
+    Parameters
+    ----------
+    plan
+        The trees and attributes as arrays.
+    bins
+        Bins of people, (attributes, people).
+    people
+        Number of people.
+    base
+        Sums that all twins of a person share, (outputs, people), added to in place.
+    walked
+        Sums by person, changed in place.
+    order
+        People in the order of their nodes, changed in place.
+    stack
+        Working memory.
     """
     large, m = plan.large, plan.m
     rows = large.rows

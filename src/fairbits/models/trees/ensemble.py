@@ -96,7 +96,35 @@ class Ensemble:
         precision: Literal["float32", "float64"] = "float64",
         scale: float | Sequence[float] = 1.0,
     ) -> Ensemble:
-        """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds."""
+        """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds.
+
+        Parameters
+        ----------
+        trees
+            The trees.
+        features
+            Number of features.
+        base
+            Value that each output starts from.
+        link
+            How sums become predictions.
+        slope
+            Factor before a logistic link.
+        precision
+            Number type in which the library compares.
+        scale
+            Factor of what each tree adds: one for all, or one each.
+
+        Returns
+        -------
+        Ensemble
+            The ensemble.
+
+        Raises
+        ------
+        Damaged
+            If something does not fit.
+        """
         base = np.array(base, dtype=np.float64).ravel()
         if not 0 < len(base) <= MAX_OUTPUTS:
             raise Damaged(f"it has {len(base):,} outputs; between 1 and {MAX_OUTPUTS:,} make sense.")
@@ -177,17 +205,52 @@ class Ensemble:
         return self.values.shape[1]
 
     def nodes(self, tree: int) -> slice:
-        """The nodes of one tree."""
+        """The nodes of one tree.
+
+        Parameters
+        ----------
+        tree
+            Number of the tree, counted from 0.
+
+        Returns
+        -------
+        slice
+            Positions of its nodes.
+        """
         end = self.roots[tree + 1] if tree + 1 < self.trees else len(self.feature)
         return slice(int(self.roots[tree]), int(end))
 
     def rounded(self, values: npt.ArrayLike) -> Floats:
-        """Values as the library compares them."""
+        """Values in the precision in which the library compares them.
+
+        Parameters
+        ----------
+        values
+            Values of features.
+
+        Returns
+        -------
+        Floats
+            The rounded values.
+        """
         with np.errstate(over="ignore"):
             return np.asarray(np.asarray(values, dtype=self.precision), dtype=np.float64)
 
     def goes_left(self, nodes: npt.NDArray[np.integer[Any]], values: Floats) -> npt.NDArray[np.bool_]:
-        """Which way one (rounded) value takes at each of some splits."""
+        """Which way a value takes at each of some splits.
+
+        Parameters
+        ----------
+        nodes
+            Positions of splits.
+        values
+            Rounded values, one for each.
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            True for left.
+        """
         rule, sets = self.missing[nodes], self.sets[nodes]
         gone = np.isnan(values)
         numeric = sets < 0
@@ -209,7 +272,18 @@ class Ensemble:
         return inside, np.zeros(len(codes), np.bool_) if known is None else ~(inside | _among(known, codes))
 
     def leaves(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """The leaf (by node) that each row of features reaches in every tree, (n, trees)."""
+        """The leaf (by node) that each row of features reaches in every tree, (n, trees).
+
+        Parameters
+        ----------
+        rows
+            Rows of features, (n, features).
+
+        Returns
+        -------
+        npt.NDArray[np.int32]
+            Positions of nodes, (n, trees).
+        """
         values = self.rounded(rows)
         found = np.empty((len(values), self.trees), dtype=np.int32)
         people = np.arange(len(values))
@@ -225,7 +299,18 @@ class Ensemble:
         return found
 
     def sums(self, rows: npt.ArrayLike) -> Floats:
-        """What the trees add up to, before the link, (n, outputs)."""
+        """Sums of the trees' values, before the link.
+
+        Parameters
+        ----------
+        rows
+            Rows of features, (n, features).
+
+        Returns
+        -------
+        Floats
+            Sums, (n, outputs).
+        """
         leaves = self.leaves(rows)
         total = np.tile(self.base, (len(leaves), 1))
         for tree in range(self.trees):
@@ -234,11 +319,33 @@ class Ensemble:
         return total
 
     def linked(self, sums: Floats) -> Floats:
-        """Predictions from sums: one column, or one for every class."""
+        """Predictions from sums: one column, or one for every class.
+
+        Parameters
+        ----------
+        sums
+            Sums of the trees' values, (…, outputs).
+
+        Returns
+        -------
+        Floats
+            Predictions.
+        """
         return apply_link(sums, self.link, self.slope)
 
     def reordered(self, order: Sequence[int]) -> Ensemble:
-        """The same trees with output ``order[i]`` in place i."""
+        """The same trees with output ``order[i]`` in place i.
+
+        Parameters
+        ----------
+        order
+            Position of the old output for each new one.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble.
+        """
         if self.width > 1:
             values = np.ascontiguousarray(self.values[:, list(order)])
             return replace(self, values=values, base=self.base[list(order)].copy())
@@ -246,14 +353,45 @@ class Ensemble:
         return replace(self, output=place[self.output], base=self.base[list(order)].copy())
 
     def only_output(self, output: int) -> Ensemble:
-        """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
+        """The same trees with one of their outputs, where no other is needed to tell it (no softmax).
+
+        Parameters
+        ----------
+        output
+            Position of the output.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble.
+
+        Raises
+        ------
+        ValueError
+            If trees have leaves of one value.
+        """
         if self.width == 1:
             raise ValueError("trees with leaves of one value belong to one output each.")
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
 def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa: PLR0911 - one per link
-    """Predictions from the sums of an ensemble."""
+    """Predictions from the sums of an ensemble.
+
+    Parameters
+    ----------
+    sums
+        Sums of the trees' values, (…, outputs).
+    link
+        How sums become predictions.
+    slope
+        Factor before a logistic link.
+
+    Returns
+    -------
+    Floats
+        Predictions of the same shape.
+    """
     with np.errstate(over="ignore"):
         if link in ("logistic", "logistic_each"):
             return special.expit(slope * sums)
@@ -271,7 +409,22 @@ def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa:
 
 
 def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
-    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist."""
+    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist.
+
+    Parameters
+    ----------
+    tree
+        The arrays.
+    number
+        Number of the tree, counted from 0.
+    features, outputs
+        Numbers of features and outputs.
+
+    Raises
+    ------
+    Damaged
+        If they are no tree.
+    """
     n = len(tree.feature)
     name = f"tree {number + 1}"
     if n == 0:
@@ -299,7 +452,25 @@ def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
 
 def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
-    children stand in that order. What a library has pruned but kept in its arrays is left out."""
+    children stand in that order. What a library has pruned but kept in its arrays is left out.
+
+    Parameters
+    ----------
+    tree
+        The arrays.
+    number
+        Number of the tree, counted from 0.
+
+    Returns
+    -------
+    tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+        Positions of nodes level by level, and of their children in that order.
+
+    Raises
+    ------
+    Damaged
+        If the tree is too deep.
+    """
     order, children = [np.zeros(1, dtype=np.int64)], []
     total = 1
     while len(order[-1]):

@@ -122,9 +122,36 @@ class Guard:
         threads: int | None = None,
         rows: Table | None = None,
     ) -> Guard:
-        """The guard of a subject's model; ``rows`` are its training rows where they are not the table's own.
+        """The guard of a subject's model.
 
-        Parameters are those of the class.
+        Parameters
+        ----------
+        subject
+            A subject, or its name or file.
+        guarantee
+            Number of classes that nobody may exceed.
+        tau
+            Half width instead of a guarantee.
+        epsilon
+            Tolerance between scores; None takes the default of the subject.
+        partition
+            "constrained" or "grid".
+        refit
+            Fit the decision threshold again.
+        threads
+            Number of threads; None means all cores.
+        rows
+            Training rows, where they are not the table's own.
+
+        Returns
+        -------
+        Guard
+            The guard.
+
+        Raises
+        ------
+        OptionError
+            If the bound makes no sense.
         """
         if isinstance(subject, str):
             from fairbits.data import load_subject
@@ -241,7 +268,20 @@ class Guard:
         )
 
     def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
-        """The same guard under another bound; nothing is fitted or asked again."""
+        """The same guard under another bound; nothing is fitted or asked again.
+
+        Parameters
+        ----------
+        guarantee
+            Number of classes that nobody may exceed.
+        tau
+            Half width instead of a guarantee.
+
+        Returns
+        -------
+        Guard
+            A new guard.
+        """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         vector = self._evaluator.by_vector
@@ -252,7 +292,18 @@ class Guard:
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The guarded score of each encoded row, (n,)."""
+        """The guarded score of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         rows = self._checked(inputs)
         if self._whole:
             return self.class_scores(rows)[:, self.schema.favourable_index]
@@ -260,12 +311,34 @@ class Guard:
         return np.concatenate(pieces) if pieces else np.empty(0, np.float32)
 
     def average(self, inputs: npt.ArrayLike) -> Array:
-        """The average over the twins of each encoded row: (n,), or (n, classes) with three classes or more."""
+        """The average over the twins of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Scores, (n,), or (n, classes) with three classes or more.
+        """
         pieces = [self._centre(piece) for piece in self._pieces(self._checked(inputs))]
         return np.concatenate(pieces).astype(np.float32) if pieces else np.empty(0, np.float32)
 
     def people_scores(self, codes: Codes) -> Array:
-        """The guarded score of each person, a row of codes: what ``scores`` gives, by the engine's kernels."""
+        """The guarded score of each person, as ``scores`` gives it, by the engine's kernels.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
         if self._whole:
             return self.people_class_scores(codes)[:, self.schema.favourable_index]
         own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
@@ -273,14 +346,36 @@ class Guard:
         return clipped(moved(own, self.shift, regression=regression), self._average(codes), self.tau).astype(np.float32)
 
     def people_class_scores(self, codes: Codes) -> Array:
-        """The guarded probabilities of all classes of each person, a row of codes."""
+        """The guarded probabilities of all classes of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes).
+        """
         if not self._whole:
             return self._both(self.people_scores(codes))
         own = np.asarray(self.model.class_scores(self.encoding.encode(codes)), np.float64)  # type: ignore[attr-defined]
         return clipped_vectors(own, self._average(codes), self.tau).astype(np.float32)
 
     def twin_scores(self, codes: Codes) -> Array:
-        """Guarded scores of every twin of every person, (n, m)."""
+        """Guarded scores of every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n, m).
+        """
         if self._whole:
             return self.twin_class_scores(codes)[:, :, self.schema.favourable_index]
         result = np.empty((len(codes), self.m), np.float32)
@@ -291,7 +386,18 @@ class Guard:
         return result
 
     def twin_class_scores(self, codes: Codes) -> Array:
-        """Guarded probabilities of all classes for every twin of every person, (n, m, classes)."""
+        """Guarded probabilities of all classes for every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, m, classes).
+        """
         result = np.empty((len(codes), self.m, len(self.schema.classes)), np.float32)
         for rows in self._people(len(codes), width=len(self.schema.classes)):
             own = self._evaluator.class_scores(codes[rows]).astype(np.float64)
@@ -300,7 +406,18 @@ class Guard:
         return result
 
     def fits(self, evaluator: Evaluator) -> bool:
-        """Whether an evaluator means the same twins, so that all of them can be asked about at once."""
+        """Whether an evaluator means the same twins, so that all of them can be asked about at once.
+
+        Parameters
+        ----------
+        evaluator
+            The model, and how people are evaluated.
+
+        Returns
+        -------
+        bool
+            True where it does.
+        """
         mine, theirs = self._evaluator.twins, evaluator.twins
         same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
         return same and self.encoding.same_as(evaluator.encoding)
@@ -361,7 +478,23 @@ class Guard:
         return clipped(self._lifted(own), self._centre(rows), self.tau).astype(np.float32)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The guarded probability of every class of each encoded row, (n, classes)."""
+        """The guarded probability of every class of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes).
+
+        Raises
+        ------
+        ModelError
+            If the model is a regression.
+        """
         if self.schema.regression:
             raise ModelError("a guarded regression has no classes; use its scores.")
         rows = self._checked(inputs)
@@ -388,7 +521,23 @@ class Guard:
         return None if self.twin_rules is None else self.twin_rules.valid(rows)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The decided class of each encoded row."""
+        """The decided class of each encoded row.
+
+        Parameters
+        ----------
+        inputs
+            Encoded rows, (n, inputs).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions of classes, (n,).
+
+        Raises
+        ------
+        ModelError
+            If the model is a regression.
+        """
         if self.schema.regression:
             raise ModelError("a regression decides no class; use its scores.")
         if self._whole:
@@ -402,7 +551,23 @@ def _varies(model: Any, inputs: Inputs) -> bool:
 
 
 def check_guarantee(guarantee: int) -> int:
-    """Refuse a number of classes that nobody can have."""
+    """Refuse a guarantee that is no whole number from 1 up.
+
+    Parameters
+    ----------
+    guarantee
+        Number of classes.
+
+    Returns
+    -------
+    int
+        The same.
+
+    Raises
+    ------
+    OptionError
+        If it is.
+    """
     whole = isinstance(guarantee, int | np.integer) and not isinstance(guarantee, bool)
     if not whole or guarantee < 1:
         raise OptionError(f"the guarantee is {guarantee!r}; give the most classes that anybody may have, 1 or more.")
@@ -410,7 +575,20 @@ def check_guarantee(guarantee: int) -> int:
 
 
 def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:
-    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947)."""
+    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947).
+
+    Parameters
+    ----------
+    evaluator
+        The model, and how people are evaluated.
+    rows
+        People of the table, (n, attributes).
+
+    Returns
+    -------
+    npt.NDArray[np.float64]
+        Shares that sum to 1, (m,).
+    """
     m = evaluator.m
     counts = np.bincount(evaluator.twins.index_of(rows), minlength=m).astype(np.float64)
     return (counts + 1 / m) / (len(rows) + 1)

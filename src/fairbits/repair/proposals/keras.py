@@ -17,9 +17,23 @@ _NAMES = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "identity": "lin
 
 
 def write_guard_keras(arrays: GuardArrays, path: str | Path) -> None:
-    """The model: rows (people, inputs) to what the network itself puts out, guarded.
+    """Write a guarded network as a Keras model.
 
     The first layer of all twins is one dense layer, m times as wide; the average is a dense layer over the twins.
+
+    Parameters
+    ----------
+    arrays
+        The guard as arrays.
+    path
+        The file.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Keras is not installed.
+    ModelError
+        If an activation has no form there.
     """
     try:
         import keras

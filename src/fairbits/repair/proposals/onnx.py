@@ -32,9 +32,16 @@ _HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}
 
 
 def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
-    """The graph: inputs (people, width) to what the network itself puts out, guarded.
+    """Write a guarded network as an ONNX graph.
 
     Averages and clips are done in double precision, as in :class:`~fairbits.Guard`.
+
+    Parameters
+    ----------
+    arrays
+        The guard as arrays.
+    path
+        The file.
     """
     onnx = import_onnx()
     from fairbits._version import __version__

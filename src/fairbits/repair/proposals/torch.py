@@ -13,7 +13,22 @@ from fairbits.repair.proposals.arrays import GuardArrays
 
 
 def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
-    """The program: float32 rows (people, inputs) to what the network itself puts out, guarded."""
+    """Write a guarded network as a PyTorch program.
+
+    Parameters
+    ----------
+    arrays
+        The guard as arrays.
+    path
+        The file.
+
+    Raises
+    ------
+    MissingDependencyError
+        If PyTorch is not installed.
+    ModelError
+        If an activation has no form there.
+    """
     try:
         import torch
     except ImportError:

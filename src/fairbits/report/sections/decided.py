@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DecisionSource:
     """A file that the figures rest on; ``sha256`` is None where there is no file."""
 
     what: str
@@ -45,11 +45,11 @@ class Opening:
 
     people: str = ""
     kind: str = "exact"
-    sources: tuple[Source, ...] = ()
+    sources: tuple[DecisionSource, ...] = ()
     made_by: str = "unknown"
 
 
-def sources_of(subject: Subject) -> tuple[Source, ...]:
+def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
     """The files of a subject with their hashes, as ``sha256sum`` gives them.
 
     Parameters
@@ -72,7 +72,13 @@ def sources_of(subject: Subject) -> tuple[Source, ...]:
 
 
 def made_by(run: Run) -> str:
-    """Who ran the search, as its record says."""
+    """Who ran the search, as its record says.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
     return run.made_by
 
 
@@ -83,14 +89,20 @@ def _model_words(subject: Subject, weights: str) -> str:
     return words if weights == "none" else f"{words} (weights {weights})"
 
 
-def _source(what: str, origin: Any, otherwise: str) -> Source:
+def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:
     if isinstance(origin, str | Path) and origin and Path(origin).is_file():
-        return Source(what, Path(origin).name, hash_file(Path(origin))[1])
-    return Source(what, otherwise)
+        return DecisionSource(what, Path(origin).name, hash_file(Path(origin))[1])
+    return DecisionSource(what, otherwise)
 
 
 def facts(data: ReportData) -> list[tuple[str, str, str | None]]:
-    """Name, value and hash of what stands below the cards."""
+    """Name, value and hash of what stands below the cards.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+    """
     quality, again = data.about.quality, data.remaking
     rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
     made = f"{again.created[:16].replace('T', ' ')} UTC"
@@ -105,7 +117,13 @@ def facts(data: ReportData) -> list[tuple[str, str, str | None]]:
 
 
 def cards(data: ReportData) -> list[dict[str, str]]:
-    """The first figures: people, then how well the model agrees with the labels."""
+    """The first figures: people, then how well the model agrees with the labels.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+    """
     measured, quality = data.measured, data.about.quality
     rate = measured.flip_rate or measured.split_rate
     found = []

@@ -222,7 +222,18 @@ def _row(one: Portrait, *, decides: bool) -> list[str]:
 
 
 def person_id(person: Portrait) -> str:
-    """The name of a person on the page."""
+    """The name of a person on the page.
+
+    Parameters
+    ----------
+    person
+        The portrait.
+
+    Returns
+    -------
+    str
+        Such as "row-1".
+    """
     return f"{'row' if person.real else 'case'}-{person.rank}"
 
 

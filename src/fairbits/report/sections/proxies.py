@@ -43,7 +43,20 @@ _FIGURES = (
 
 
 def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
-    """The study beside a run, if it is one of this subject."""
+    """The study of proxies in a run's folder, if it is about this subject.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    dict[str, Any] | None
+        Content of proxies.json, or None.
+    """
     path = folder / NAME
     if not path.is_file():
         return None
@@ -53,7 +66,20 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
 
 
 def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
-    """What the page begins with for a model that takes no protected attribute; nothing for all others."""
+    """The first sentence of the page for a model that takes no protected attribute.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+    blind
+        Whether the model takes no protected attribute.
+
+    Returns
+    -------
+    str
+        The sentence; "" for all other models.
+    """
     if document is None or not blind:
         return ""
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
@@ -63,13 +89,35 @@ def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """For every attribute its main sentence, and the others."""
+    """For every attribute its main sentence, and the others.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Yields
+    ------
+    Iterator[tuple[str, tuple[str, ...]]]
+        Main sentence and further sentences.
+    """
     for entry in document["attributes"]:
         yield _full(told(entry)), tuple(_full(line) for line in details(entry))
 
 
 def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
+    """For every attribute that was asked about, the columns that carry it, those that carry most first.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        One entry per attribute.
+    """
     return [
         {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
         for one in document["attributes"]
@@ -81,6 +129,16 @@ def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pairs alike on the justified attributes and most differently scored.
 
     Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json.
+
+    Returns
+    -------
+    list[dict[str, Any]]
+        Pairs.
     """
     found = []
     for entry in document["attributes"]:
@@ -103,7 +161,18 @@ def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any
 
 
 def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """The picture over time as inline SVG, where there are periods."""
+    """The picture over time as inline SVG, where there are periods.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+
+    Returns
+    -------
+    dict[str, str]
+        SVG by name; empty without periods.
+    """
     if document is None or len(document["periods"]) < 2:
         return {}
     from fairbits.report.figures.periods import over_time
@@ -123,7 +192,18 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json."""
+    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+
+    Returns
+    -------
+    dict[str, Any] | None
+        By name; None where there is no study.
+    """
     if document is None:
         return None
     return {

@@ -50,7 +50,18 @@ _ATTACK = (
 
 
 def debugged_of(folder: Path) -> Debugged | None:
-    """The record of debug.json and neurons.parquet."""
+    """The record of debug.json and neurons.parquet.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+
+    Returns
+    -------
+    Debugged | None
+        The record; None where the run was not debugged.
+    """
     if not (folder / DEBUG).is_file():
         return None
     found = read_json(folder / DEBUG)
@@ -196,7 +207,18 @@ def _neuron(
 
 
 def repaired_of(folder: Path) -> Repaired | None:
-    """The record of repair.json."""
+    """The record of repair.json.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+
+    Returns
+    -------
+    Repaired | None
+        The record; None where the run was not repaired.
+    """
     if not (folder / REPAIR).is_file():
         return None
     found = read_json(folder / REPAIR)

@@ -49,7 +49,13 @@ def gate_of(folder: Path) -> dict[str, Any] | None:
 
 
 def rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Name, value, interval, threshold and verdict of every check."""
+    """Name, value, interval, threshold and verdict of every check.
+
+    Parameters
+    ----------
+    document
+        Content of gate.json.
+    """
     found = []
     for check in document["checks"][:MAX_SHOWN]:
         low, high = check.get("low"), check.get("high")
