@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Schema, table_columns
+from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, with_classes
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
@@ -161,23 +161,38 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
             name=name,
         )
         return Loaded(box, None, graph.classes)
-    feeder = Feeder(graph.inputs, schema, options.columns)
+    encoded = _one_hot(graph, schema, options)
+    feeder = None if encoded is not None else Feeder(graph.inputs, schema, options.columns)
+    encoding = encoded if feeder is None else feeder.decoder.encoding
     guessed = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
     order = output_order(schema, graph.classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
+    only = graph.inputs[0]
     box = BlackBox(
-        lambda rows: run(feeder.feed(rows)),
-        len(feeder.names),
+        (lambda rows: run({only.name: _typed(rows, only)}))
+        if feeder is None
+        else (lambda rows: run(feeder.feed(rows))),
+        len(feeder.names) if feeder is not None else only.width or 1,
         favourable=favourable,
         output=options.output,
         batch=options.batch,
         name=name,
     )
     notes = order_note(schema, graph.classes, options, single=None)
+    if encoded is not None:
+        notes = (*notes, "the graph's only input is as wide as the schema one-hot encoded: it was taken for that.")
     own = guessed if schema.classes else None
     named = names_decide(schema, graph.classes)
-    return Loaded(with_classes(box, schema, order), feeder.decoder.encoding, own, notes, named)
+    return Loaded(with_classes(box, schema, order), encoding, own, notes, named)
+
+
+def _one_hot(graph: Graph, schema: Schema, options: ModelOptions) -> Encoding | None:
+    """The one-hot encoding, where the graph's only input is as wide as that and not as wide as the table."""
+    if options.columns is not None or len(graph.inputs) != 1 or graph.inputs[0].kind == TEXT:
+        return None
+    width, encoding = graph.inputs[0].width, Encoding.one_hot(schema)
+    return encoding if width == encoding.width and width != len(table_columns(schema)) else None
 
 
 def _said(error: Exception) -> str:
