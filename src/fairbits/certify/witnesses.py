@@ -39,15 +39,40 @@ class Witnesses:
     hits: int = 0
 
     def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
-        """Those in the boxes with the most open people, among boxes that can be split."""
+        """Witnesses in the boxes with the most open people, among boxes that can be split.
+
+        Parameters
+        ----------
+        priority
+            (boxes of the pool,) number of open people in each box; 0 where it cannot be split.
+        count
+            How many witnesses, at most.
+
+        Returns
+        -------
+        Witnesses
+            Those witnesses, the box with the most open people first; ``drawn`` and ``hits`` are 0.
+        """
         order = np.argsort(-priority[self.boxes], kind="stable")
         order = order[priority[self.boxes[order]] > 0][:count]
         return Witnesses(self.boxes[order], self.counts[order], self.people[order])
 
 
 def bits_of(mask: Any) -> list[int]:
-    """The members of a set.
+    """The members of a set that is written as a bit mask.
 
+    Parameters
+    ----------
+    mask
+        An integer whose bit b (0 to 63) is 1 where b is a member.
+
+    Returns
+    -------
+    list[int]
+        The members, the smallest first.
+
+    Examples
+    --------
     >>> bits_of(0b1101)
     [0, 2, 3]
     """

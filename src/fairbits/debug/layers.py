@@ -198,6 +198,16 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
     """Each case's vote: the hidden layer with the largest ρ, the earlier one if equal; 0 where there is none.
 
     The output is the decision itself: no neuron of it can be held, and it gets no vote.
+
+    Parameters
+    ----------
+    rho
+        ρ of the cases, (cases, layers), from :func:`amplification`; the last column is the output layer.
+
+    Returns
+    -------
+    npt.NDArray[np.int64]
+        The layer of each case, counted from 1, (cases,).
     """
     hidden = rho[:, :-1]
     if hidden.shape[1] == 0:
@@ -206,7 +216,22 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
 
 
 def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:
-    """One record per layer, with the votes of the cases."""
+    """One record per layer, with the votes of the cases.
+
+    Parameters
+    ----------
+    delta
+        δ of the cases, (cases, layers + 1), from :func:`layer_distances`; column 0 is the protected input.
+    rho
+        ρ of the cases, (cases, layers), from :func:`amplification`.
+    widths
+        Number of outputs of each layer, the protected input first.
+
+    Returns
+    -------
+    tuple[LayerEffect, ...]
+        One record for each width, in that order.
+    """
     votes = np.bincount(ballots_of(rho), minlength=delta.shape[1])
     votes[0] = 0
     found = []

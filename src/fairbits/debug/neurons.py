@@ -142,7 +142,23 @@ def _floor(baseline: float, subject: Subject, rule: Rule) -> float:
 
 
 def accuracy_floor(baseline: float, subject: Subject) -> float:
-    """The least accuracy that counts as kept."""
+    """The least accuracy that counts as kept.
+
+    It is ``MAX_LOSS`` below the baseline, or higher where that would leave less than ``MIN_GAIN`` of what the model
+    gains over deciding for the majority.
+
+    Parameters
+    ----------
+    baseline
+        Accuracy with nothing held, a share.
+    subject
+        The model and its table, which must have labels.
+
+    Returns
+    -------
+    float
+        The accuracy, a share.
+    """
     floor = baseline - MAX_LOSS
     labels = np.asarray(subject.table.labels).astype(np.int64)
     majority = float(np.bincount(labels).max() / len(labels))
@@ -150,7 +166,20 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
-    """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
+    """The share of the table's rows decided as labelled; None where there are no labels or no decisions.
+
+    Parameters
+    ----------
+    model
+        The model that decides; it takes the subject's inputs.
+    subject
+        The table with its labels, and how its rows become inputs.
+
+    Returns
+    -------
+    float | None
+        From 0 to 1; None where there are no labels or no decisions.
+    """
     decided = _decisions(model, subject)
     return None if decided is None else float((decided == subject.table.labels).mean())
 
@@ -169,7 +198,27 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
-    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
+    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES.
+
+    Parameters
+    ----------
+    subject
+        The model, and how people become its inputs.
+    codes
+        People whose outputs the values are taken from, (n, attributes).
+    layers
+        Numbers of the layers, counted from 0 as in a ``Do``.
+
+    Returns
+    -------
+    list[npt.NDArray[np.float32]]
+        One array for each layer, (values, width).
+
+    Raises
+    ------
+    ModelError
+        If the model does not show its layers.
+    """
     model = subject.model
     if not isinstance(model, HasActivations):
         raise ModelError(f"{kind_of(model)!r} does not show its layers.")
@@ -189,7 +238,22 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
-    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
+    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to.
+
+    Parameters
+    ----------
+    model
+        The model whose neuron is to be held.
+    do
+        Layer, neuron and value.
+    seen
+        The smallest and the largest output of that neuron that was seen, (2,); a native network does not need it.
+
+    Returns
+    -------
+    bool
+        True where the neuron can be held at the value.
+    """
     if not isinstance(model, Network):
         return bool(seen[0] <= do.value <= seen[1])
     try:
@@ -236,7 +300,24 @@ def try_here(
 
 
 def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Floats:
-    """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known."""
+    """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known.
+
+    Parameters
+    ----------
+    model
+        The model whose neurons are held.
+    subject
+        The table with its labels, and how its rows become inputs.
+    dos
+        The interventions, each made alone.
+    evaluator
+        Gives the threshold of decisions and the number of threads, for native networks.
+
+    Returns
+    -------
+    Floats
+        One accuracy for each intervention, (interventions,), from 0 to 1; NaN where it is not known.
+    """
     table = subject.table
     if isinstance(model, Network) and table.labels is not None and model.head != "linear":
         return accuracies(

@@ -26,6 +26,16 @@ def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     """The cases that choose values and neurons, and those that they are reported on: every other one.
 
     A single case has to do both.
+
+    Parameters
+    ----------
+    cases
+        The cases, or one figure for each of them, (n, …).
+
+    Returns
+    -------
+    tuple[npt.NDArray[Any], npt.NDArray[Any]]
+        The half that chooses, and the half that is reported on.
     """
     return (cases[::2], cases[1::2]) if len(cases) > 1 else (cases, cases)
 
@@ -145,7 +155,18 @@ class NeuronEffect:
         return min((one for one in self.candidates if one.kept), key=lambda one: one.choosing, default=None)
 
     def do(self, candidate: Candidate) -> Do:
-        """Holding the neuron at a candidate, as an intervention."""
+        """Holding the neuron at a candidate, as an intervention.
+
+        Parameters
+        ----------
+        candidate
+            One of the values that were tried.
+
+        Returns
+        -------
+        Do
+            The intervention; its layer counts from 0.
+        """
         return Do(self.layer - 1, self.neuron, candidate.value)
 
 
@@ -376,6 +397,20 @@ class DebugResult:
         The signs are the paper's: +1 for positive neurons, whose activation lowers k, −1 for negative ones, whose
         activation raises it. Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on
         one half of the cases; the other half, whose ACD is reported, must agree about the sign.
+
+        Parameters
+        ----------
+        sign
+            +1 for neurons whose activation lowers k, −1 for those whose activation raises it.
+        layer
+            Number of the layer (from 1) or tree; None takes the suspect layer, or all trees.
+        count
+            How many, at most.
+
+        Returns
+        -------
+        tuple[NeuronEffect, ...]
+            Neurons, the largest effect (on the half that ranks) first.
         """
         found = [n for n in self._of(layer) if (n.acd or 0.0) * sign < 0 and (n.acd_choosing or 0.0) * sign < 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
@@ -383,7 +418,19 @@ class DebugResult:
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
         """The neurons that lower mean k (or Q1) most when held at their best value, in the suspect layer by default.
 
-        Chosen on one half of the cases; ``best.k_reported`` is what the other half says.
+        Chosen on one half of the cases; ``best.reported`` of a neuron is what the other half says.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer (from 1) or tree; None takes the suspect layer, or all trees.
+        count
+            How many, at most.
+
+        Returns
+        -------
+        tuple[NeuronEffect, ...]
+            Neurons, the lowest mean (on the half that chooses) first.
         """
         before = float(halves(self.figure)[0].mean())
         here = [n for n in self._of(layer) if n.best is not None and n.best.choosing < before]

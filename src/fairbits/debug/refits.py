@@ -42,7 +42,18 @@ class Trainer(Protocol):
     """Trains models of the subject's kind."""
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """A model trained from this seed, and its encoding."""
+        """A model trained from this seed, and its encoding.
+
+        Parameters
+        ----------
+        seed
+            Seed of everything that the training draws.
+
+        Returns
+        -------
+        tuple[Model, Any]
+            The model, and the encoding that turns people into its inputs.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,18 @@ class TrainOut(Protocol):
 
 
 def trainings_for(rows: int) -> int:
-    """How many trainings are compared on a table of so many rows."""
+    """How many trainings are compared on a table of so many rows.
+
+    Parameters
+    ----------
+    rows
+        Number of rows of the table.
+
+    Returns
+    -------
+    int
+        Number of trainings.
+    """
     return TRAININGS_SMALL if rows <= SMALL_TABLE else TRAININGS_LARGE
 
 
@@ -116,7 +138,22 @@ def trainer_of(subject: Subject) -> Trainer:
 
 
 def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
-    """The people whose twins are scored, and whether no training has seen them."""
+    """The people whose twins are scored, and whether no training has seen them.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and, where there is one, its test table.
+    m
+        Number of twins of each person.
+    rng
+        Draws the people.
+
+    Returns
+    -------
+    tuple[Codes, bool]
+        People as codes, (n, attributes), and True where they are rows that no training has seen.
+    """
     unseen = subject.test if subject.test is not None else subject.table.unseen()
     table = subject.table if unseen is None or len(unseen) == 0 else unseen
     count = int(np.clip(TWINS // m, 1, PEOPLE))
@@ -175,7 +212,20 @@ class NetworkTrainer:
         return updates * (SECONDS_PER_UPDATE + SECONDS_PER_WEIGHT * weights)
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """A network from this seed; one that died is replaced by the next seed's."""
+        """Train a network from a seed; one that learned nothing beyond the majority is trained again from another seed.
+
+        After ``ATTEMPTS`` trainings the last one is taken as it is.
+
+        Parameters
+        ----------
+        seed
+            Seed of the first training; each further one adds 1000.
+
+        Returns
+        -------
+        tuple[Model, Any]
+            The network, and the subject's encoding.
+        """
         labels = np.asarray(self.table.labels)
         regression = self.subject.schema.regression
         majority = 0.0 if regression else float(np.bincount(labels.astype(np.int64)).max() / len(labels))
@@ -224,7 +274,24 @@ class EstimatorTrainer:
         self.labels = self._labels()
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """A clone with another seed, fitted."""
+        """Clone the estimator, give the clone another seed and fit it.
+
+        Parameters
+        ----------
+        seed
+            What every parameter named ``random_state``, ``random_seed`` or ``seed`` is set to, in the steps of a
+            pipeline too.
+
+        Returns
+        -------
+        tuple[Model, Any]
+            The model, and the encoding that turns people into its inputs.
+
+        Raises
+        ------
+        ModelError
+            If the estimator refuses to be fitted.
+        """
         from sklearn.base import clone
         from threadpoolctl import threadpool_limits
 

@@ -182,7 +182,35 @@ def asked_as(
     *,
     named: bool,
 ) -> tuple[Decoder, Decode]:
-    """How codes become what a predictor takes: the decoder of its columns, and frames, arrays or codes by it."""
+    """How codes become what a predictor takes: the decoder of its columns, and a function that makes its rows.
+
+    The rows are frames, arrays of labels or codes: as the options say, else whatever one person goes through with.
+
+    Parameters
+    ----------
+    predictor
+        A fitted object with ``predict_proba`` or ``predict``.
+    schema
+        The attributes, and what is decided.
+    columns
+        Names of the columns that it takes, in its order.
+    order
+        The classes in the order of its outputs; None takes the schema's order.
+    options
+        Only ``input_format`` is looked at.
+    named
+        Whether it was trained on a frame with these names: it gets frames then; otherwise arrays are tried, then codes.
+
+    Returns
+    -------
+    tuple[Decoder, Decode]
+        The decoder, and a function from codes of its columns, (n, columns), to rows for the predictor.
+
+    Raises
+    ------
+    ModelError
+        If it has neither method, or takes no form of the rows; RefusesMissing where it refuses missing values.
+    """
     ask, _ = _question(predictor, schema, order, None)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
     name = f"the {type(predictor).__name__}"
@@ -294,7 +322,18 @@ def _someone(decoder: Decoder, schema: Schema) -> Codes:
 
 
 def names_of(predictor: Any) -> list[str] | None:
-    """The columns of the frame that it was trained on, where it remembers them."""
+    """The columns of the frame that it was trained on, where it remembers them.
+
+    Parameters
+    ----------
+    predictor
+        A fitted object of any library.
+
+    Returns
+    -------
+    list[str] | None
+        The names in order; None where it has none, or only numbers that its library made up.
+    """
     for name in ("feature_names_in_", "feature_names_", "feature_name"):
         found = _listed(attribute(predictor, name))
         made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
@@ -317,7 +356,18 @@ def _listed(found: Any) -> list[Any]:
 
 
 def classes_of(predictor: Any) -> tuple[str, ...] | None:
-    """The classes that it names, in the order of its outputs, as text."""
+    """The classes that it names, in the order of its outputs, as text.
+
+    Parameters
+    ----------
+    predictor
+        A fitted object of any library.
+
+    Returns
+    -------
+    tuple[str, ...] | None
+        The classes; None where it names none.
+    """
     found = _listed(attribute(predictor, "classes_"))
     return tuple(text_of(value) for value in found) or None
 

@@ -161,7 +161,18 @@ def is_pipeline(estimator: Any) -> bool:
 
 
 def winner(estimator: Any) -> Any:
-    """A finished grid search stands for its winner."""
+    """The best estimator of a finished search over settings; anything else stands for itself.
+
+    Parameters
+    ----------
+    estimator
+        A fitted object of any library.
+
+    Returns
+    -------
+    Any
+        ``best_estimator_`` where there is one that predicts, else the object itself.
+    """
     found = attribute(estimator, "best_estimator_")
     return found if callable(attribute(found, "predict")) else estimator
 
@@ -313,7 +324,18 @@ def perceptron_in(estimator: Any) -> Any:
 
 
 def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
-    """The encoders in front, and what stands at the end of the pipeline."""
+    """The encoders in front, and what stands at the end of the pipeline.
+
+    Parameters
+    ----------
+    estimator
+        A fitted scikit-learn model; pipelines may end in pipelines.
+
+    Returns
+    -------
+    tuple[list[Any], Any]
+        The steps before the last one, without those that pass everything through, and the last one.
+    """
     steps: list[Any] = []
     while is_pipeline(estimator):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]

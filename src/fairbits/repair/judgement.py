@@ -46,7 +46,18 @@ class Setting:
         return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
 
     def evaluator(self, network: Model) -> Evaluator:
-        """Asks another model the same."""
+        """Ask another model about people and their twins in the same way.
+
+        Parameters
+        ----------
+        network
+            The model; it takes the subject's inputs.
+
+        Returns
+        -------
+        Evaluator
+            The evaluator of that model.
+        """
         return self.own.with_model(network)
 
     def about(self, fitted: Fitted | None) -> Setting:
@@ -75,7 +86,24 @@ class Judged:
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
-    """The figures of a model on one half. The rows are in no order that matters, so the first ones are a sample."""
+    """The figures of a model on one half of the evidence.
+
+    Accuracy is of all rows; their bits are of ``ROWS_MEASURED`` of them at most, evenly over the table.
+
+    Parameters
+    ----------
+    model
+        The model; it takes the inputs of the setting's subject.
+    half
+        Cases, and rows of the table with their labels.
+    setting
+        The subject, and how its twins are told apart.
+
+    Returns
+    -------
+    Judged
+        The figures, what the model answers about the rows, and the labels.
+    """
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
@@ -124,7 +152,27 @@ def _impact_ratio(groups: RepairGroup) -> float | None:
 
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
-    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
+    """What a model decides about people, as class numbers; of a regression, the values that it predicts.
+
+    Parameters
+    ----------
+    model
+        The model; it takes the subject's inputs.
+    subject
+        The schema, and how people become inputs.
+    rows
+        People as codes, (n, attributes).
+
+    Returns
+    -------
+    npt.NDArray[np.floating | np.integer]
+        Class numbers or predicted values, (n,).
+
+    Raises
+    ------
+    CapabilityError
+        If there are several classes and the model gives the score of one only.
+    """
     schema = subject.schema
     if isinstance(model, Guard | GroupThresholds):  # asked about people, they use the engine
         if len(schema.classes) > 2:
@@ -144,7 +192,20 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
 
 
 def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> tuple[Loss, Loss | None]:
-    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends."""
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends.
+
+    Parameters
+    ----------
+    before, after
+        What was judged of the original model and of the repaired one, on the same rows.
+    confidence
+        Share of samples in which the true loss lies below the upper end of its interval.
+
+    Returns
+    -------
+    tuple[Loss, Loss | None]
+        Both losses; the second is None for a regression.
+    """
     if before.figures.balanced_accuracy is None:
         values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
         return variance_loss(values[0], values[1], before.labels, confidence=confidence), None
@@ -156,7 +217,20 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
 
 
 def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
-    """The mean over the classes of the share decided right."""
+    """The mean over the classes of the share decided right.
+
+    Parameters
+    ----------
+    answers
+        What was decided, as class numbers, (n,).
+    labels
+        What is right, as class numbers, (n,).
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     right = answers == labels
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
@@ -164,7 +238,24 @@ def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray
 def accuracy_of(
     network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
-    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
+    """The share of rows decided as labelled; for a regression, the share of the target's variance explained.
+
+    Parameters
+    ----------
+    network
+        The network that decides.
+    inputs
+        Encoded rows, (n, inputs).
+    labels
+        Class numbers, or the values of a regression, (n,).
+    schema
+        Says what is decided, and from which score on.
+
+    Returns
+    -------
+    float
+        From 0 to 1; for a regression at most 1, and below 0 where it predicts worse than the mean.
+    """
     classes = decided(network, inputs, schema)
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
@@ -172,7 +263,18 @@ def accuracy_of(
 
 
 def cost(before: Figures, after: Figures) -> float:
-    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
+    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it.
+
+    Parameters
+    ----------
+    before, after
+        Figures of the original model and of the repaired one, on the same rows.
+
+    Returns
+    -------
+    float
+        The loss, a share; below 0 for a gain.
+    """
     lost = before.accuracy - after.accuracy
     if before.balanced_accuracy is None or after.balanced_accuracy is None:
         return lost
@@ -180,7 +282,18 @@ def cost(before: Figures, after: Figures) -> float:
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
-    """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
+    """Which points nobody beats: as good in every coordinate (larger is better) and better in one.
+
+    Parameters
+    ----------
+    points
+        Points, each with the same number of coordinates.
+
+    Returns
+    -------
+    list[bool]
+        True for each point that is not beaten, in their order.
+    """
     table = np.array(list(points), dtype=np.float64)
     beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
     return [not b for b in beaten]

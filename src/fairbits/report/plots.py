@@ -180,12 +180,44 @@ def network(run: Run) -> Picture:
 
 
 def origin(run: Run) -> Picture:
-    """What share of what a training makes of twins comes with the data, and what with the single training."""
+    """What share of what a training makes of twins comes with the data, and what with the single training.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If the run was not debugged, or the share is not known.
+    """
     return causes.origin(_filled(_debugged(run).splits, run))
 
 
 def curves(run: Run) -> Picture:
-    """Mean k over the value that a neuron is held at, for the neurons with the largest effects."""
+    """Mean k (or Q1) over the value that a neuron is held at, for the neurons with the largest effects.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If the run was not debugged, or no neuron has an effect.
+    """
     made = causes.curves(_debugged(run))
     if made is None:
         raise OptionError(f"the run in {str(run.folder)!r} has no neuron with an effect to draw.")

@@ -35,11 +35,21 @@ class GuardArrays:
     def of(cls, guard: Guard) -> GuardArrays:
         """The arrays of a guard.
 
+        Parameters
+        ----------
+        guard
+            A guard around a native network.
+
+        Returns
+        -------
+        GuardArrays
+            The arrays.
+
         Raises
         ------
         CapabilityError
-            If the model is no native network, a rule about twins looks at what may be missing, or there are too
-            many twins.
+            If the model is no native network, a rule about twins looks at what may be missing, or there are too many
+            twins.
         """
         network = guard.model
         if not isinstance(network, Network):

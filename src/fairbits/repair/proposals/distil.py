@@ -100,7 +100,24 @@ def _twins(guard: Guard, people: Codes) -> Codes:
 
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
-    """People near the rows: one to three attributes that are not protected come from another row."""
+    """People near the rows: one to three attributes that are not protected come from another row.
+
+    Parameters
+    ----------
+    schema
+        Says which attributes are not protected.
+    rows
+        People as codes, (n, attributes).
+    count
+        How many people are made.
+    rng
+        Draws rows and attributes.
+
+    Returns
+    -------
+    Codes
+        People as codes, (count, attributes); rules are not looked at.
+    """
     people = rows[rng.integers(0, len(rows), count)].copy()
     donors = rows[rng.integers(0, len(rows), count)]
     free = np.array(schema.free_columns)
@@ -112,6 +129,22 @@ def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generato
 
 def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: int = UPDATES) -> Network:
     """A network of the same shape whose protected inputs have no weight, taught by the guard's average.
+
+    Parameters
+    ----------
+    guard
+        The teacher; it guards a native network.
+    rows
+        Training rows as codes, (n, attributes).
+    rng
+        Draws people near the rows, and the order of training.
+    updates
+        Steps of the training.
+
+    Returns
+    -------
+    Network
+        The new network.
 
     Raises
     ------
@@ -135,7 +168,24 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 def lessons(
     guard: Guard, rows: Codes, rng: np.random.Generator, *, most: int = MAX_ROWS
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
-    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
+    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression.
+
+    Parameters
+    ----------
+    guard
+        The teacher.
+    rows
+        Training rows as codes, (n, attributes).
+    rng
+        Draws a sample of the rows where there are too many, and people near them.
+    most
+        How many rows are taken, at most, and how many people near them.
+
+    Returns
+    -------
+    tuple[Codes, npt.NDArray[np.float64]]
+        People as codes, (n, attributes), and the average of their twins: (n, classes), or (n,) for a regression.
+    """
     if len(rows) > most:
         rows = rows[rng.choice(len(rows), most, replace=False)]
     count = int(np.clip(NEAR * len(rows), min(FEWEST, most), min(MOST, most)))

@@ -18,7 +18,21 @@ _SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
 
 
 def origin(splits: Sequence[Split]) -> Picture:
-    """Bars of one: what comes with the data in blue, with the single training in grey; the whisker is the interval."""
+    """Bars of length one: what comes with the data in blue, with the single training in grey.
+
+    The whisker is the interval of the share; the triangle is how far the model under test agrees with the other
+    trainings.
+
+    Parameters
+    ----------
+    splits
+        Shares of data and training, one bar each.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     height = 84 + 42 * len(splits)
     made = picture(420, height)
     ax = frame(made, (118, 46, 404, height - 32), grid="x")
@@ -47,14 +61,38 @@ def _named(one: Split) -> str:
 
 
 def drawn_neurons(found: Debugged) -> list[Neuron]:
-    """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks."""
+    """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks.
+
+    Parameters
+    ----------
+    found
+        What the debugging of a run found.
+
+    Returns
+    -------
+    list[Neuron]
+        At most ``MOST_CURVES`` neurons, the largest effect first.
+    """
     known = [one for one in found.neurons if one.acd is not None and len({value for value, _, _ in one.curve}) > 1]
     ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
     return [one for one in ranked if (one.acd or 0.0) != 0.0][:MOST_CURVES]
 
 
 def curves(found: Debugged) -> Picture | None:
-    """Mean k over the value that a neuron is held at, one small frame each."""
+    """Mean k (or Q1) over the value that a neuron is held at, one small frame each.
+
+    The dashed line is the same mean with nothing held; hollow points do not keep the accuracy.
+
+    Parameters
+    ----------
+    found
+        What the debugging of a run found.
+
+    Returns
+    -------
+    Picture | None
+        The picture; None where no neuron has an effect.
+    """
     shown = drawn_neurons(found)
     if not shown:
         return None
@@ -98,7 +136,20 @@ def curves(found: Debugged) -> Picture | None:
 
 
 def sizes(sets: Sequence[Sized], minimal: Sized | None) -> Picture:
-    """The share of the bits explained over the number of neurons held."""
+    """The share of the bits explained over the number of neurons held, with its interval.
+
+    Parameters
+    ----------
+    sets
+        Sets of neurons, one neuron more each time; at least one.
+    minimal
+        The smallest set that explains most of the bits, which gets a ring; None where there is none.
+
+    Returns
+    -------
+    Picture
+        The picture.
+    """
     made = picture(420, 240)
     ax = frame(made, (58, 46, 412, 214))
     counts = [one.size for one in sets]

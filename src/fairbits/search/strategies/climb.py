@@ -158,6 +158,8 @@ def height(
         Figures of these people.
     threshold
         Score from which the decision is favourable.
+    measure
+        What the search raises: ``q_inf`` (k) or ``q_1`` (bits).
 
     Returns
     -------
