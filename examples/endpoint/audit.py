@@ -3,15 +3,14 @@
 import sys
 from threading import Thread
 
+import pandas as pd
 from service import service
 
 import fairbits
-from fairbits.domain.reading import read_arrow
-from fairbits.subject.infer import infer_schema
 
 budget = sys.argv[1] if len(sys.argv) > 1 else "20s"
-people = read_arrow("../people.csv")
-schema = infer_schema(people, target="approved", favourable="yes", protected=["sex", "nationality"])
+people = pd.read_csv("../people.csv")
+schema = fairbits.infer_schema(people, target="approved", favourable="yes", protected=["sex", "nationality"])
 
 server = service()
 Thread(target=server.serve_forever, daemon=True).start()

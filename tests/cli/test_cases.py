@@ -85,7 +85,7 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path, odd_schema: Schema, rng: np.
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "{}/there.csv"], "exists; choose another --out or add --force"),
+        (["--out", "{}/there.csv"], "exists; choose another out or add force=True"),
         (["--out", "{}/x.xlsx"], "whose ending says no format; it has: .csv, .parquet, .json"),
         (["--out", "{}/no/x.csv"], "does not exist"),
         (["--top", "0"], "top is 0"),

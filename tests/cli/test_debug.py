@@ -73,5 +73,5 @@ def test_no_labels_are_said(make_run: Maker, carrier: Network) -> None:  # noqa:
 def test_no_run(tmp_path) -> None:
     with pytest.raises(OptionError, match="does not exist"):
         ask(tmp_path / "nowhere")
-    with pytest.raises(OptionError, match="--threads is -1"):
+    with pytest.raises(OptionError, match="threads is -1"):
         ask(tmp_path / "nowhere", "--threads", -1)

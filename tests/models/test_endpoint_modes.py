@@ -150,7 +150,7 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     # status
     "sent elsewhere": (says(b"", status="302 F", headers={"Location": "http://127.0.0.1:1/"}), "not followed", 1),
     "sent on here": (says(b"", status="308 P", headers={"Location": "/other"}), "sends on to '/other'", 1),
-    "forbidden": (says(b"", status="403 No"), "status 403; check --credential", 1),
+    "forbidden": (says(b"", status="403 No"), "status 403; check credential", 1),
     "no content": (says(b"", status="204 No"), "status 204", 1),
     "odd status": (says(GOOD, status="999 Odd"), "status 999", 3),
     "busy": (says(b"", status="503 Busy", headers={"Retry-After": "0"}), "in 3 tries; at last .* status 503", 3),

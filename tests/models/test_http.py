@@ -174,7 +174,7 @@ def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypat
         (200, b'{"scores": [0.5]}', "asked about 2 rows and answered 1 scores"),
         (200, b'{"scores": [0.5, NaN]}', "scores that are not finite"),
         (200, b"\xff\xfe\x00", "where .* was expected"),
-        (401, b"", "status 401; check --credential"),
+        (401, b"", "status 401; check credential"),
         (404, b"", "status 404"),
         (302, b"", "status 302"),
         (500, b"", "gave no scores in 3 tries; at last it answered with status 500"),

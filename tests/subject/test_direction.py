@@ -68,7 +68,7 @@ def test_the_favoured_group_is_right_or_the_model_is_refused(
         check_right(audit, truth)
         return
     assert re.search(r"its AUC for '\w+' is 0\.[012]\d\d \(95 % interval 0\.\d+ to 0\.[0123]\d+\)", said)
-    assert "--as-is" in said
+    assert "as_is=True" in said
     if "it names its classes itself" in said:  # it calls "0" what the table calls "1": nobody can know
         assert (truth.favourable in "01", kind.split(",", maxsplit=1)[0]) in {(True, "scikit-learn"), (True, "ONNX")}
         return

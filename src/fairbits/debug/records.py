@@ -126,9 +126,9 @@ class NeuronEffect:
     inactive: Candidate | None
     candidates: tuple[Candidate, ...]
     acd_choosing: float | None = None
-    label: str = ""  # of a split: whom it sends to the left
     acd_low: float | None = None
     acd_high: float | None = None
+    label: str = ""  # of a split: whom it sends to the left
 
     @property
     def positive(self) -> bool:

@@ -376,7 +376,7 @@ class _Study:
     ) -> NeuronEffect:
         choosing, reporting = (float(half.mean()) for half in halves(self.k_before.k))
         if not held.kept:
-            return NeuronEffect(layer, neuron, None, None, None, candidates, None, label)
+            return NeuronEffect(layer, neuron, None, None, None, candidates, label=label)
         return NeuronEffect(
             layer=layer,
             neuron=neuron,

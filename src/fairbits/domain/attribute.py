@@ -133,7 +133,7 @@ class Attribute(metaclass=_ByKind):
         """
         from fairbits.domain.kinds import KINDS
 
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise SchemaError(f"attribute {given.get('name')!r} has kind {kind!r}; use integer, category or real.")
         made = KINDS[kind]
         known = made._own_fields(dict(given))

@@ -30,6 +30,7 @@ from fairbits.store.records import Layout
 from fairbits.store.rows import write_rows
 from fairbits.store.tasks import TaskRecord
 from fairbits.store.worker import Worker
+from fairbits.words import spoken
 
 #: A part is written when it has so many rows, or when so many seconds have passed.
 PART_ROWS = 262_144
@@ -50,7 +51,7 @@ class WriteError(FairbitsError):
         self.errno = errno
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return spoken(str(self.args[0]))
 
 
 class RunWriter:

@@ -121,7 +121,7 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
         f"the model decides against the labels: its AUC for {schema.favourable!r} is {quality.auc:.3f} (95 % interval "
         f"{quality.auc_low:.3f} to {quality.auc_high:.3f}), so it is probably read the wrong way round"
     )
-    keep = "or keep it as it is with --as-is (in Python as_is=True)"
+    keep = "or keep it as it is with --as-is"
     single = speaks_of(model, schema)
     if named:
         own = ", ".join(schema.classes)

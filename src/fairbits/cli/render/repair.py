@@ -134,11 +134,11 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=3)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
-    for heading in (result.quality, "points", "95 %", "mean k", "change", "proved", *rate):
+    for heading in (result.quality, "change, 95 %", "mean k", "proved", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", "", f"{before.k_mean:.2f}", "", "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", *rates)
     for repair in result.repairs:
         style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
         table.add_row(*_line(repair, result), style=style)
@@ -146,31 +146,30 @@ def _repairs(result: RepairResult) -> Table:
 
 
 def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
-    before, after = result.before_held_out, repair.held_out
+    after = repair.held_out
     marks = f"{'→' if repair is result.chosen else ' '}{'*' if repair.on_front else ' '}"
     return (
         marks + (" " if repair.within_budget else "!"),
         repair.name,
         f"{after.accuracy:.1%}",
-        _points(after.accuracy - before.accuracy),
         _ends(repair),
         f"{after.k_mean:.2f}",
-        f"{after.k_mean / before.k_mean - 1:+.0%}",
         "" if repair.k_max_proved is None else f"k ≤ {repair.k_max_proved}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
     )
 
 
 def _ends(repair: Repair) -> str:
-    """The interval, short: from … to …, in points."""
+    """The interval of the change, in points."""
     low, high = repair.held_out_loss_low, repair.held_out_loss_high
-    return "" if low is None or high is None else f"{_points(-high)}…{_points(-low)}"
+    return "" if low is None or high is None else f"{_points(-high)} to {_points(-low)}"
 
 
 def _legend(result: RepairResult) -> Text:
     return Text(
         "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
         f"! may lose more {result.quality} than allowed, by the {result.evidence.plan_rows:,} rows of the plan\n"
+        f"change: of {result.quality} on held-out rows, in points\n"
         "proved: the most classes that anybody can have, found or not",
         style="dim",
     )

@@ -37,7 +37,7 @@ TILE = ir.ArrayType(VECTOR, VECTORS)
 
 @cache
 def _fingerprint() -> str:
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
