@@ -34,7 +34,7 @@ def test_the_terminal(run: Run) -> None:
     for words in ("← suspect", "Neurons of layer 1, the suspect", "Attributes: where", "Data or training?", "Kept in"):
         assert words in shown
     assert "→ 1.00" in shown
-    assert "points to the" in shown
+    assert "comes with the data" in shown
     assert max(map(len, shown.splitlines())) <= 80 + len(str(run.folder))
 
 

@@ -38,7 +38,7 @@ def test_on_the_terminal(found: tuple[Run, RepairResult, ReportData], capsys: py
     show(found[1])
     shown = capsys.readouterr().out
     assert "variance explained: at most 0.9 lost" in shown
-    assert re.search(r"repair +variance explained +points +mean k +change +proved *\n", shown)
+    assert re.search(r"repair +variance explained +change, 95 % +mean k +proved *\n", shown)
     assert re.search(r"^ ?variance explained +\d", shown, re.MULTILINE)
     assert "ccuracy" not in shown
     assert "ID rate" not in shown

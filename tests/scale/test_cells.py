@@ -63,5 +63,5 @@ def test_the_papers_cells(tmp_path) -> None:
     assert "ablation-heart-binary-0.json" in kept
     assert len(made.rows) == 3
     located, _ = rq3(found, tmp_path, seconds=0.3, executor_options=ExecutorOptions(1))
-    assert located.rows[0][:2] == ["heart", "dice"]
+    assert {tuple(row[:2]) for row in located.rows} >= {("heart", "dice"), ("heart", "dice*")}  # *: the paper's rule
     assert (tmp_path / "cells" / "rq3-heart-dice.json").is_file()

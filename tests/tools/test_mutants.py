@@ -76,5 +76,4 @@ def test_the_table_covers_what_it_must() -> None:
     mutants = read_table(Path(__file__).parents[2] / "tools/mutants/table.toml")
     packages = [one.package for one in mutants]
     assert len(mutants) >= 60
-    assert set(packages) >= {"search", "measure", "store", "debug", "repair"}
-    assert min(map(packages.count, set(packages))) >= 5
+    assert min(map(packages.count, ("search", "measure", "store", "debug", "repair", "gates"))) >= 5

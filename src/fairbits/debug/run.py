@@ -174,7 +174,6 @@ def debug_run(
             "inside": inside,
             "retrain": retrain,
             "rule": chosen_rule,
-            "trainings": trainings,
             "sets": sets,
         },
         rule=chosen_rule,

@@ -65,4 +65,4 @@ def _values(data: ReportData) -> Mapping[str, Any]:
     return {"foremost": foremost(data.debugged)}
 
 
-SECTION = Section("network", "Inside the trees", '{% include "trees.html" %}', _markdown, shown=_shown, values=_values)
+SECTION = Section("trees", "Inside the trees", '{% include "trees.html" %}', _markdown, shown=_shown, values=_values)
