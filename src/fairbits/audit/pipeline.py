@@ -36,8 +36,13 @@ STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report"
 SKIPPABLE = ("search", "debug", "repair", "certify", "proxies")
 #: Seconds for everything, where nothing is said.
 DEFAULT_SECONDS = 60.0
-#: Below so many seconds in all, debugging looks at fewer cases, and repair does not train.
+#: Below so many seconds in all, debugging looks at fewer cases.
 AMPLE = 45.0
+#: Below so many seconds repair leaves out what takes long (distilling, sets of neurons), and further training up to
+#: the second figure.
+QUICK, TRAINING = 90.0, 120.0
+#: Repair is not begun with less than this share of the whole left: it could not be ended in time.
+REPAIR_SHARE = 0.45
 #: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
 KEPT = 15.0
 
@@ -69,6 +74,8 @@ class Shares:
         What certifying takes; below ``KEPT`` seconds in all it proves nothing over sets of people.
     samples, retrain : int, bool
         How many cases debugging looks at, and whether repair may train networks.
+    quick : bool
+        Whether repair leaves out distilling and sets of neurons too.
     """
 
     seconds: float
@@ -80,6 +87,7 @@ class Shares:
     certify: float
     samples: int
     retrain: bool
+    quick: bool
 
     @classmethod
     def of(cls, seconds: float) -> Shares:
@@ -112,7 +120,8 @@ class Shares:
             repair_by=1.05 * seconds if seconds >= KEPT else inf,
             certify=min(max(0.2, 0.08 * seconds), 60.0),
             samples=1000 if ample else 400,
-            retrain=ample,
+            retrain=seconds >= TRAINING,
+            quick=seconds < QUICK,
         )
 
     def words(self, skip: frozenset[str]) -> str:
@@ -128,13 +137,13 @@ class Shares:
         str
             Such as "60 s: measure at most 3.0 s, search 20.0 s, …".
         """
-        training = "with" if self.retrain else "without"
+        training = "with training" if self.retrain else "the quick ones" if self.quick else "without training"
         until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
         parts = {
             "measure": f"measure at most {self.measure:.1f} s",
             "search": f"search {self.search:.1f} s",
             "debug": f"debug {until[0]}",
-            "repair": f"repair {until[1]} ({training} training, 2 attacks of {self.attack:.1f} s)",
+            "repair": f"repair {until[1]} ({training}, 2 attacks of {self.attack:.1f} s)",
             "certify": f"certify {self.certify:.1f} s",
             "proxies": "indirect bits and groups",
             "report": "then the report",
@@ -248,8 +257,6 @@ class _Auditing:
             check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         document = self._timed("measure", self._measure)
         run = self._search()
-        # What getting ready took beyond the plan (a cold start, a busy machine) is not taken from the other stages.
-        self.begin += max(0.0, self._now - self.shares.measure - self.shares.search)
         keep_measurement(run.folder, document)
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
@@ -379,6 +386,12 @@ class _Auditing:
         limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
         try:
             self._until(stage, limit)("not begun")
+            left = limit - self._now
+            if stage == "repair" and limit < inf and left < REPAIR_SHARE * self.shares.seconds:
+                raise _LateError(
+                    f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
+                    f"fairbits repair {self.folder}"
+                )
             self._timed(stage, lambda: work(run))
         except UsageError as error:
             self.faults[stage] = str(error)
@@ -408,7 +421,7 @@ class _Auditing:
                 self.subject,
                 by=self.options.by,
                 seed=self.options.seed,
-                columns=self.shares.retrain or not self.subject.schema.protected,
+                columns=not self.shares.quick or not self.subject.schema.protected,
                 progress=self._until("proxies", inf),
             )
             write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
@@ -449,6 +462,7 @@ class _Auditing:
             subject=self.subject,
             attack_budget=Budget(seconds=self.shares.attack),
             retrain=self.shares.retrain,
+            quick=self.shares.quick,
             seed=self.options.seed,
             threads=self.options.threads,
             executor_options=self.options.executor_options,

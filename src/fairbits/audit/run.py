@@ -138,6 +138,7 @@ class AuditRun(Run):
         guarantee: int | None = None,
         choose: str | None = None,
         retrain: bool = True,
+        quick: bool = False,
         proposals: Sequence[str | Proposer] = (),
         attack_budget: Budget | str | None = ATTACK,
         seed: int = 0,
@@ -160,6 +161,8 @@ class AuditRun(Run):
             Name of the repair to take instead.
         retrain
             Also try training with fewer bits.
+        quick
+            Leave out what takes long: distilling, sets of neurons and training.
         proposals
             What is tried beside the standard repairs: names such as "reweigh" ("mitigators" for all), or objects of
             your own with a ``name`` and a ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
@@ -194,6 +197,7 @@ class AuditRun(Run):
             guarantee=guarantee,
             choose=choose,
             retrain=retrain,
+            quick=quick,
             proposals=proposals,
             attack_budget=attack_budget,
             seed=seed,

@@ -15,6 +15,8 @@ from fairbits.subject import Subject
 
 #: At most so many cases are measured: the mean over them is within a percent of the mean over all.
 PLAN_CASES = 2_000
+#: Cases of the plan's half that are ever trained on.
+MAX_POOL = 100_000
 HELD_OUT_CASES = 5_000
 #: Rows held out here when the subject holds out none.
 HELD_OUT_SHARE = 0.25
@@ -135,18 +137,31 @@ def _few(rows: int, *, regression: bool) -> list[str]:
 
 
 def _cases(run: Run, rng: np.random.Generator) -> tuple[Codes, Codes]:
-    """The cases in two halves, each in random order."""
-    pieces = list(run.codes())
-    cases = np.concatenate(pieces) if pieces else np.empty((0, len(run.schema)))
-    if len(cases) < 2:
-        count = "no cases" if len(cases) == 0 else "a single case"
+    """Cases of two halves, each in random order: as many of each as are ever looked at."""
+    total = len(run)
+    if total < 2:
+        count = "no cases" if total == 0 else "a single case"
         raise OptionError(
             f"the run in {str(run.folder)!r} has {count}, so there is nothing to repair by; "
             f"search longer, or with a smaller --epsilon."
         )
-    order = rng.permutation(len(cases))
-    middle = len(cases) // 2
-    return cases[order[:middle]], cases[order[middle:]]
+    order = rng.permutation(total)
+    middle = total // 2
+    pool, judged = order[:middle][:MAX_POOL], order[middle:][:HELD_OUT_CASES]
+    found = _taken(run, np.concatenate([pool, judged]))
+    return found[: len(pool)], found[len(pool) :]
+
+
+def _taken(run: Run, places: npt.NDArray[np.int64]) -> Codes:
+    """The cases at these places, in their order; a run of millions never lies in memory as a whole."""
+    found, first = np.empty((len(places), len(run.schema))), 0
+    sorting = np.argsort(places)
+    ranked = places[sorting]
+    for piece in run.codes():
+        begin, end = np.searchsorted(ranked, (first, first + len(piece)))
+        found[sorting[begin:end]] = piece[ranked[begin:end] - first]
+        first += len(piece)
+    return found
 
 
 _Rows = tuple[Codes, npt.NDArray[np.float64]]

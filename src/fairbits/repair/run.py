@@ -48,6 +48,7 @@ def repair_run(
     guarantee: int | None = None,
     choose: str | None = None,
     retrain: bool = True,
+    quick: bool = False,
     proposals: Sequence[str | Proposer] = (),
     attack: Attack | None = None,
     subject: Subject | None = None,
@@ -71,6 +72,8 @@ def repair_run(
         Take the repair of this name, whatever it costs.
     retrain
         Whether further training is tried.
+    quick
+        Whether what takes long is left out: distilling, sets of neurons and training.
     proposals
         What is tried beside the standard repairs: names of the registry ("mitigators" for all of them), or objects of
         your own with a ``name`` and a ``propose(planner)`` that gives :class:`Proposal` objects.
@@ -94,7 +97,14 @@ def repair_run(
         is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
-    asked = {"max_accuracy_loss": max_accuracy_loss, "guarantee": guarantee, "choose": choose, "retrain": retrain}
+    asked = {
+        "max_accuracy_loss": max_accuracy_loss,
+        "guarantee": guarantee,
+        "choose": choose,
+        "retrain": retrain,
+        "quick": quick,
+        "also": [one if isinstance(one, str) else one.name for one in proposals],
+    }
     proposers = (*STANDARD, *proposers_of(proposals))
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
@@ -116,7 +126,7 @@ def repair_run(
             f"search longer, or with a smaller --epsilon."
         )
     suspect = _suspect_layer(opened.folder, len(model.weights) - 1) if isinstance(model, Network) else None
-    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee, suspect, retrain)
+    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee, suspect, retrain, quick)
     made, left_out = proposed(planner, proposers, asked_by_name(proposals))
     repairs = [repair for repair, _ in judged_all(made, halves, setting, starts, max_accuracy_loss)]
     if guarantee is not None:

@@ -312,6 +312,10 @@ def _repair_options(document: Mapping[str, Any]) -> list[str]:
         found.append(f"--choose {shlex.quote(shortened(str(asked['choose']), 100))}")
     if not asked.get("retrain", True):
         found.append("--no-retrain")
+    if asked.get("quick"):
+        found.append("--quick")
+    if asked.get("also"):
+        found.append(f"--also {shlex.quote(','.join(shortened(str(name), 60) for name in asked['also']))}")
     attack = document["attack"]["before"]
     return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
 

@@ -37,6 +37,9 @@ def repair(
         typer.Option(help="Take this repair, e.g. blind.", show_default="the lowest proved k within the budget"),
     ] = None,
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="Leave out repairs by further training.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out what takes long: distilling, sets of neurons, training.")
+    ] = False,
     also: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation at run time
         typer.Option(help="Mitigators to try beside the repairs, by commas: reweigh, … or mitigators for all."),
@@ -69,6 +72,7 @@ def repair(
             guarantee=guarantee,
             choose=choose,
             retrain=not no_retrain,
+            quick=quick,
             proposals=[] if also is None else names_of(also, "--also"),
             attack_budget=budget,
             seed=seed,

@@ -426,7 +426,7 @@ class Network(SeveralClasses):
         afters: list[Array] = []
         current = inputs
         for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            before = current @ w + b
+            before = current @ _normal(w) + b
             current = self.activations_after[i](before) if i < len(self.activations_after) else before
             befores.append(before)
             afters.append(current)
@@ -434,8 +434,8 @@ class Network(SeveralClasses):
 
     def _backward(self, befores: list[Array], slope: Array) -> Array:
         for i in range(len(self.weights) - 1, 0, -1):
-            slope = (slope @ self.weights[i].T) * self.activations_after[i - 1].slope(befores[i - 1])
-        return slope @ self.weights[0].T
+            slope = (slope @ _normal(self.weights[i]).T) * self.activations_after[i - 1].slope(befores[i - 1])
+        return slope @ _normal(self.weights[0]).T
 
     def _margins(self, logits: Array, own: npt.NDArray[np.int64] | None = None) -> Array:
         """Logit of each row's class (the favourable one by default) against all others."""
@@ -468,3 +468,12 @@ def _own(array: npt.ArrayLike) -> Array:
         return own
     plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
     return np.ndarray(plain.shape, np.float32, plain.tobytes())
+
+
+#: Below this float32 numbers are not normal, and some processors take a hundred times as long over them.
+_TINY = np.finfo(np.float32).tiny
+
+
+def _normal(weights: Array) -> Array:
+    """The weights, with 0 for what is too small to make a difference to any float32 sum."""
+    return np.where(np.abs(weights) < _TINY, np.float32(0), weights)

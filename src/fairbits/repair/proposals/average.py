@@ -55,7 +55,7 @@ class Averages:
             if one.k_max <= most and (most > 1 or setting.partition == "constrained"):
                 words = f"scores held within {one.tau:.4g} of the average over the person's twins; {DIRECT_ONLY}"
                 yield Proposal(f"guard-{most}", words, one)
-        if not self.distil:
+        if not self.distil or planner.quick:
             return
         planner.watch("distilling the average")
         seed = planner.seed

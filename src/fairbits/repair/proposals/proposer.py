@@ -74,6 +74,7 @@ class Planner:
     guarantee: int | None = None
     suspect: int | None = None
     retrain: bool = True
+    quick: bool = False  # whether what takes long is left out: distilling, sets of neurons, training
     notes: list[str] = field(default_factory=list)  # what could not be tried, and why
 
     def rng(self, name: str) -> np.random.Generator:

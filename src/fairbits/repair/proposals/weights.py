@@ -56,13 +56,14 @@ class _Changes:
             bench = Bench(network, self.planner.halves.training, self.planner.setting)
             floor = bench.start.accuracy - BUDGET_USED * self.planner.budget
             yield from self._singles(bench, floor, suspect)
-            self.planner.watch("looking for sets of neurons")
-            held = held_sets(bench, floor)
-            yield from self._sets(held)
+            if not self.planner.quick:
+                self.planner.watch("looking for sets of neurons")
+                held = held_sets(bench, floor)
+                yield from self._sets(held)
         self.planner.watch("shrinking what protected inputs add")
         yield from self._shrunk(network, held)
         yield self._blind(network)
-        if retrain:
+        if retrain and not self.planner.quick:
             self.planner.watch("training anew without protected inputs")
             yield from self._anew(network)
             yield from self._trained(network)
