@@ -130,5 +130,7 @@ def test_other_settings_do_not_go_on(run: Path) -> None:
 
 def test_a_budget_is_split() -> None:
     assert Shares.of(60).search + 2 * Shares.of(60).attack < 60
-    assert Shares.of(60).retrain
+    assert Shares.of(120).retrain
+    assert Shares.of(60).quick
+    assert not Shares.of(90).quick
     assert not Shares.of(20).retrain
