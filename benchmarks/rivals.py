@@ -28,7 +28,8 @@ COLUMNS = ("subject", "strategy", "plain ID/s", "batched ID/s", "ratio", "dice b
 def batched(subject: Subject, strategy: str, seconds: float, seed: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = search_subject(subject, Settings(Budget(seconds=seconds), strategy, seed=seed), Path(folder) / "run")
-        return run.summary["id_cases"] / run.summary["seconds"]
+        # A search of a fraction of a second on a busy machine may end before its clock has moved.
+    return run.summary["id_cases"] / max(run.summary["seconds"], 1e-3)
 
 
 def measured(subjects: Sequence[str], protected: str, *, seconds: float, rounds: int) -> Results:
