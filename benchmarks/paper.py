@@ -26,8 +26,7 @@ from pathlib import Path
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
-from fairbits.paper import Contest, StrategyComparison
-from fairbits.paper import compare
+from fairbits.paper import Contest, StrategyComparison, compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table

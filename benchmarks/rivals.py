@@ -29,7 +29,7 @@ def batched(subject: Subject, strategy: str, seconds: float, seed: int) -> float
     with tempfile.TemporaryDirectory() as folder:
         run = search_subject(subject, Settings(Budget(seconds=seconds), strategy, seed=seed), Path(folder) / "run")
         # A search of a fraction of a second on a busy machine may end before its clock has moved.
-    return run.summary["id_cases"] / max(run.summary["seconds"], 1e-3)
+        return run.summary["id_cases"] / max(run.summary["seconds"], 1e-3)
 
 
 def measured(subjects: Sequence[str], protected: str, *, seconds: float, rounds: int) -> Results:
