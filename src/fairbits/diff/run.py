@@ -20,7 +20,7 @@ from fairbits.report import hash_file
 from fairbits.subject import Subject, decided, quality_of
 
 #: Beyond so many twin scores a sample of the rows is compared: compiled kernels, and any other model.
-MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 20_000_000
+MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 500_000
 #: People whose layers are compared, people at once, and people who are listed.
 LAYER_PEOPLE, _CHUNK, TOP = 2_000, 65_536, 10
 #: Groups of fewer people are counted, but get no interval.
