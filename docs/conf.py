@@ -35,3 +35,7 @@ def skip_elsewhere(app, what, name, member, skip, options):  # noqa: ARG001
 def setup(app):
     """Register the hook."""
     app.connect("autodoc-skip-member", skip_elsewhere)
+
+
+# Shapes such as "(n, attributes)" are read as types, and two classes may have an attribute of that name.
+suppress_warnings = ["ref.python"]

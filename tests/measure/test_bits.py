@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from fairbits import qid
 from fairbits.errors import OptionError
 from fairbits.measure import bits_limit
+from fairbits.measure.partition import constrained
 
 
 def scores_of_sizes(sizes: list[int]) -> np.ndarray:
@@ -169,3 +170,9 @@ def test_golden_scores_on_the_grid(shared) -> None:
     for name in ("census", "compas", "german"):
         with np.load(shared / "reference" / name / "golden.npz") as golden:
             assert (qid(golden["scores"], partition="grid").k == golden["k"]).all()
+
+
+def test_scores_exactly_epsilon_apart_are_one_class() -> None:
+    """Only what is further apart than ε is told apart; the numbers are exact in binary."""
+    assert constrained(np.array([[0.0, 0.25, 0.5, 0.75]]), 0.25).max() + 1 == 2
+    assert constrained(np.array([[0.0, 0.25]]), 0.25).max() == 0
