@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fairbits import Audit, Network, Subject, Table
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.repair import Planner, Proposal, repair_run
-from fairbits.repair.coding import coding_of
 from fairbits.repair.evidence import split
+from fairbits.repair.group_codes import coding_of
 from fairbits.repair.judgement import Judged, Setting, judge
 from fairbits.repair.kinds import kind_to_fit
 from fairbits.repair.proposals.adversarial import Adversarial

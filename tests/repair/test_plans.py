@@ -17,7 +17,7 @@ from fairbits.repair.judgement import Setting, front
 from fairbits.repair.proposals.blind import protected_inputs
 from fairbits.repair.proposals.neurons import Bench, held_sets, singles
 from fairbits.repair.proposals.retrain import favourable_share, majority_labels, recentred
-from fairbits.repair.proposals.values import candidates
+from fairbits.repair.proposals.values import candidates, is_off
 from fairbits.subject import make_subject
 from tests.conftest import random_network, random_people
 from tests.repair.conftest import CARRIER, SCHEMA, people
@@ -61,6 +61,16 @@ def test_the_carrier_is_found(subject: Subject) -> None:
     assert {name: held.accuracy for name, held in dearest.items()} == {"deactivate": 1.0, "activate": 1.0}
     sets = held_sets(bench, bench.start.accuracy)
     assert [(len(held.dos), held.k, held.accuracy) for held in sets] == [(1, 1.0, 1.0)]
+
+
+def test_of_the_neurons_that_keep_the_accuracy_the_lowest_k_is_taken(random_subject: Subject) -> None:
+    bench = _bench(random_subject)
+    tried = candidates(bench.network, bench.inputs)
+    ks, exact = bench.effects((), tried)
+    for name, off in (("deactivate", True), ("activate", False)):
+        useful = [k for do, k in zip(tried, ks, strict=True) if is_off(do) is off and k < bench.start.k]
+        assert len(set(useful)) > 1  # there is a choice
+        assert singles(bench, float(exact.min()))[name].k == min(useful)
 
 
 def test_sets_are_at_least_as_good_as_one_neuron(random_subject: Subject) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fairbits.errors import OptionError
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.search.run import fitted, problem_of
 from fairbits.search.strategies.climb import FLIP, LOOKERS, ROOM, Climb, Members, height, look_around
 from fairbits.search.strategy import people_in
 
@@ -242,6 +243,9 @@ def test_a_run_that_goes_on_keeps_its_population(tmp_path) -> None:
     assert begun.manifest["options"] == {"seeds": 64, "chains": 1}
     longer = replace(settings, budget=Budget(evaluations=300_000, cases=len(begun) + 50))
     assert Climb.fitted({}, people=300_000, m=6)["seeds"] > 64
+    problem, _ = problem_of(subject, longer)
+    assert fitted(longer, problem, Budget(evaluations=300_000), begun)[0].options == {"seeds": 64, "chains": 1}
+    assert fitted(longer, problem, Budget(evaluations=300_000))[0].options["seeds"] > 64
     gone_on = search_subject(subject, longer, tmp_path / "run", resume=True)
     assert gone_on.manifest["options"] == {"seeds": 64, "chains": 1}
     assert len(gone_on) >= len(begun)

@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from fairbits.engine.adjoint import Adjoint, reverse
 from fairbits.engine.program import Program, lower
 from fairbits.errors import ModelError
+from fairbits.models import without_denormals
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-#: Below this float32 numbers are not normal.
-SMALLEST = np.finfo(np.float32).tiny
 
 
 class ActivationCode(IntEnum):
@@ -86,9 +84,7 @@ class Plan:
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ModelError(f"the plan's {name} must be finite, but hold NaN or infinity.")
             if kind is np.float32:
-                # Training leaves weights of 1e-40, which cost some processors a hundred times as much as others and
-                # add nothing that float32 could hold.
-                array = np.where(np.abs(array) < SMALLEST, np.float32(0), array)
+                array = without_denormals(array)
             object.__setattr__(self, name, array)
         _check_shapes(self)
         object.__setattr__(self, "program", lower(self))

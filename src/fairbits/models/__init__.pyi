@@ -34,6 +34,7 @@ from .native.activations import Activation as Activation
 from .native.network import Network as Network
 from .native.npz import read_npz as read_npz
 from .native.npz import write_npz as write_npz
+from .native.numerics import without_denormals as without_denormals
 from .native.trainer import Fitting as Fitting
 from .native.trainer import refit as refit
 from .onnx.adapter import FAVOURABLE_KEY as FAVOURABLE_KEY

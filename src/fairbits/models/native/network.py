@@ -14,6 +14,7 @@ from scipy import special
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.native.activations import Activation
+from fairbits.models.native.numerics import without_denormals
 
 Head = Literal["softmax", "sigmoid", "linear"]
 
@@ -426,7 +427,7 @@ class Network(SeveralClasses):
         afters: list[Array] = []
         current = inputs
         for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            before = current @ _normal(w) + b
+            before = current @ without_denormals(w) + b
             current = self.activations_after[i](before) if i < len(self.activations_after) else before
             befores.append(before)
             afters.append(current)
@@ -434,8 +435,8 @@ class Network(SeveralClasses):
 
     def _backward(self, befores: list[Array], slope: Array) -> Array:
         for i in range(len(self.weights) - 1, 0, -1):
-            slope = (slope @ _normal(self.weights[i]).T) * self.activations_after[i - 1].slope(befores[i - 1])
-        return slope @ _normal(self.weights[0]).T
+            slope = (slope @ without_denormals(self.weights[i]).T) * self.activations_after[i - 1].slope(befores[i - 1])
+        return slope @ without_denormals(self.weights[0]).T
 
     def _margins(self, logits: Array, own: npt.NDArray[np.int64] | None = None) -> Array:
         """Logit of each row's class (the favourable one by default) against all others."""
@@ -468,12 +469,3 @@ def _own(array: npt.ArrayLike) -> Array:
         return own
     plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
     return np.ndarray(plain.shape, np.float32, plain.tobytes())
-
-
-#: Below this float32 numbers are not normal, and some processors take a hundred times as long over them.
-_TINY = np.finfo(np.float32).tiny
-
-
-def _normal(weights: Array) -> Array:
-    """The weights, with 0 for what is too small to make a difference to any float32 sum."""
-    return np.where(np.abs(weights) < _TINY, np.float32(0), weights)

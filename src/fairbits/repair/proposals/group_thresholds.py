@@ -17,7 +17,7 @@ from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, ModelError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Model
-from fairbits.repair.coding import Coding
+from fairbits.repair.group_codes import Coding
 
 #: Encoded rows that are compared with all twins at once.
 _CHUNK = 4_096

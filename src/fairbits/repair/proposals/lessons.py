@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError
-from fairbits.repair.coding import Coding, coding_of
+from fairbits.repair.group_codes import Coding, coding_of
 from fairbits.repair.kinds import REMAINING, ModelKind, check_rows, kind_to_fit
 from fairbits.repair.proposals.proposer import Planner
 from fairbits.subject import Subject

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairbits.errors import CapabilityError
-from fairbits.repair.coding import coding_of
+from fairbits.repair.group_codes import coding_of
 from fairbits.repair.proposals.group_thresholds import fitted_thresholds
 from fairbits.repair.proposals.proposer import Planner, Proposal
 
