@@ -36,8 +36,8 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
         yield
     except FairbitsError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, OSError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise OptionError(f"{str(path)!r} is damaged ({shortened(what, 120)}); {remedy}.") from None
 
 

@@ -163,12 +163,16 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
     """One record per neuron of the suspect layer, with its best value."""
     if suspect is None or not path.is_file():
         return ()
-    return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
+    with reading(path, "delete it, and run fairbits debug again"):
+        return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
 
 
 def _splits(path: Path) -> tuple[Neuron, ...]:
     """One record per split or tree that was held, whichever tree it is of."""
-    return _read_neurons(_rows_of(path)) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    with reading(path, "delete it, and run fairbits debug again"):
+        return _read_neurons(_rows_of(path))
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
