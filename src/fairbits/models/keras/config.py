@@ -28,6 +28,8 @@ _KEEPING = {
     *("BatchNormalization", "LayerNormalization", "Normalization", "Rescaling", "ReLU", "LeakyReLU", "ELU", "PReLU"),
     *("Softmax", "Concatenate", "Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"),
 }  # fmt: skip
+#: Whole numbers in a layer's settings that say nothing about its size: where an object lay in memory, a seed.
+_NO_SIZES = {"shared_object_id", "seed"}
 _MODELS = {"Sequential", "Functional", "Model"}
 #: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
 _HOMES = ("keras", "builtins", "")
@@ -202,6 +204,13 @@ class _Layers:
                 self.plain = False
             self._add(units * ((width or 1) + 1), f"a layer of {units:,} units", _BYTES)
             return units
+        if kind == "Embedding":
+            sizes = [config.get(name) for name in ("input_dim", "output_dim")]
+            if not all(isinstance(size, int) and size > 0 for size in sizes):
+                raise ModelError(f"has an embedding of {sizes[0]!r} by {sizes[1]!r}; save it again.")
+            self.plain = False
+            self._add(math.prod(sizes), f"an embedding of {sizes[0]:,} by {sizes[1]:,}", _BYTES)
+            return None
         if kind not in _KEEPING:
             self.plain = False
             self._numbers(config, kind)
@@ -216,7 +225,7 @@ class _Layers:
         while waiting:
             node = waiting.pop()
             if isinstance(node, dict):
-                waiting += node.values()
+                waiting += [value for name, value in node.items() if name not in _NO_SIZES]
             elif isinstance(node, list):
                 waiting += node
             elif isinstance(node, int) and abs(node) * _BYTES > self.limit:

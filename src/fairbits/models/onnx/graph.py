@@ -70,6 +70,7 @@ class Input:
     name: str
     kind: int
     width: int | None
+    flat: bool = False  # (n,) and not (n, 1)
 
 
 class Graph:
@@ -179,7 +180,7 @@ def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
 def _input(entry: Any) -> Input:
     shape = entry.type.tensor_type.shape.dim
     width = int(shape[1].dim_value) or None if len(shape) == 2 else (1 if len(shape) == 1 else None)
-    return Input(entry.name, int(entry.type.tensor_type.elem_type), width)
+    return Input(entry.name, int(entry.type.tensor_type.elem_type), width, len(shape) == 1)
 
 
 def _text(value: object) -> str:
