@@ -216,6 +216,9 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
                 f"numbered in alphabetical order, as pandas does."
             )
         return Lookup(np.array([place]), np.array(table)), notes
+    if all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
+        numbers = [[np.nan if label == MISSING else float(label)] for label in attribute.labels]
+        return Lookup(np.array([place]), np.array(numbers)), notes
     if features.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
             f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
@@ -239,14 +242,19 @@ def _by_value(
     number = {text_of(value): i for i, value in enumerate(known)}
     if attribute.kind == "integer":
         texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
-        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value)}
+        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
     else:
         texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
         if "nan" in number and MISSING in texts:  # CatBoost keeps a missing category as a text
             number[MISSING] = number["nan"]
-    strange = [text for text in texts if text not in number and text != MISSING]
-    if strange and (refuses or len(strange) == len(texts)):
+        for text in texts:  # the zeros of "02139" may have been lost before it was trained
+            if text not in number and text.lstrip("0") in number:
+                number[text] = number[text.lstrip("0")]
+    exist = {text_of(code) for code in attribute.allowed} if attribute.allowed and attribute.kind == "integer" else None
+    there = texts if exist is None else [text for text in texts if text in exist]
+    strange = [text for text in there if text not in number and text != MISSING]
+    if strange and (refuses or len(strange) == len(there)):
         raise ModelError(
             f"{name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
             f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
@@ -258,6 +266,10 @@ def _by_value(
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
+
+
+def _digits(label: str) -> bool:
+    return label.isascii() and label.isdecimal()
 
 
 def _is_whole(value: Any) -> bool:
