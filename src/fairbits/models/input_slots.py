@@ -220,9 +220,15 @@ def _spread(name: str, width: int | None, mine: Sequence[Attribute], numbers: se
         return False
     if width == hot:
         return True
+    if width == 1:
+        raise ModelError(
+            f"the input {name!r} takes one column, and nothing says which attribute goes into it; call it like one: "
+            f"{choose_from(name, [a.name for a in mine])}"
+        )
+    make = f"{len(mine)}" if hot == len(mine) else f"{len(mine)} as codes or {hot} with one-hot categories"
     raise ModelError(
-        f"the input {name!r} takes {width} columns, but {', '.join(a.name for a in mine)} make {len(mine)} as codes or "
-        f"{hot} with one-hot categories; check its name, or list what the model sees under [model] columns."
+        f"the input {name!r} takes {width} columns, but {', '.join(a.name for a in mine)} make {make}; check its name, "
+        f"or list what the model sees under [model] columns."
     )
 
 

@@ -38,6 +38,8 @@ _REGRESSIONS = {
 }
 _FACTOR, _WHOLE = 0x4906BA494954CB65, 0xFFFFFFFFFFFFFFFF
 _MAX_DEPTH = 64
+#: What people write for a missing category, since CatBoost takes text only.
+MISSING_AS = ["nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null"]
 
 
 def open_file(file: Path) -> Any:
@@ -161,6 +163,7 @@ def _pool(catboost: Any, model: Any, schema: Schema | None) -> Any:
             raise NotNative(f"its categories of {names[place]!r} are not known.")
         codes = range(int(attribute.low), int(attribute.upper) + 1)
         columns[place] = _texts(attribute.labels) if attribute.kind == "category" else [str(code) for code in codes]
+        columns[place] += MISSING_AS
     rows = max(len(found) for found in columns.values())
     table = np.zeros((rows, len(names)), dtype=object)
     table[:] = 0.0
@@ -213,7 +216,9 @@ def _checked(document: Any) -> Read:
         scale=float(scale),
     )
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
-    features = Features(() if made_up else names, count, columns.values(), derived=columns.derived())
+    features = Features(
+        () if made_up else names, count, columns.values(), derived=columns.derived(), missing_as=columns.missing_as()
+    )
     return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
 
 
@@ -242,6 +247,16 @@ class _Columns:
         self._place = {value: i for i, value in enumerate(self._hashes)}
         self._statistics: dict[str, int] = {}
         self._derived: dict[int, tuple[int, dict[int, float]]] = {}
+        #: Categories that the model has seen, by feature.
+        self._seen: dict[int, set[str]] = {}
+        for feature in categories:
+            known = (self._place.get(int(value) & 0xFFFFFFFF) for value in feature.get("values") or ())
+            mine = {self.texts[place] for place in known if place is not None}
+            self._seen[int(feature["flat_feature_index"])] = mine
+
+    def missing_as(self) -> dict[int, tuple[str, ...]]:
+        """For each categorical feature the texts that may stand for a missing value, as far as the model knows them."""
+        return {flat: tuple(text for text in MISSING_AS if text in seen) for flat, seen in self._seen.items()}
 
     def values(self) -> dict[int, tuple[Any, ...] | None]:
         """What the categorical features' numbers stand for."""
@@ -308,6 +323,8 @@ class _Columns:
         for place, value in enumerate(self._hashes):
             signed = value - (1 << 32) if value >= 1 << 31 else value
             seen = known.get(_mixed(0, signed & _WHOLE))
+            if seen is not None:
+                self._seen.setdefault(flat, set()).add(self.texts[place])
             if seen is None:
                 inside, total = 0.0, 0.0
             elif kind == "Borders":

@@ -35,6 +35,7 @@ class Features:
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
     ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
+    ``missing_as`` are the texts that may stand for a missing value of a feature whose library has none.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Features:
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
     derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
+    missing_as: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +203,8 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if categorical:
         known = features.categories[place] or _unplaced(attribute, features)
         if known is not None:
-            return _by_value(attribute, place, known, features.refuses and used, name)
+            stands = features.missing_as.get(place)
+            return _by_value(attribute, place, known, features.refuses and used, name, stands)
     if attribute.kind == "integer":
         return number, notes
     values = values_of(attribute)
@@ -237,17 +240,25 @@ def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | Non
 
 
 def _by_value(
-    attribute: Attribute, place: int, known: tuple[Any, ...], refuses: bool, name: str
+    attribute: Attribute,
+    place: int,
+    known: tuple[Any, ...],
+    refuses: bool,
+    name: str,
+    stands: tuple[str, ...] | None = None,
 ) -> tuple[Part, list[str]]:
     number = {text_of(value): i for i, value in enumerate(known)}
+    notes: list[str] = []
     if attribute.kind == "integer":
         texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
         number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
     else:
         texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
-        if "nan" in number and MISSING in texts:  # CatBoost keeps a missing category as a text
-            number[MISSING] = number["nan"]
+        if stands is not None and MISSING in texts:  # CatBoost keeps a missing category as a text
+            chosen, note = _missing_text(attribute, stands, name)
+            number |= {MISSING: number[chosen]} if chosen in number else {}
+            notes += note
         for text in texts:  # the zeros of "02139" may have been lost before it was trained
             if text not in number and text.lstrip("0") in number:
                 number[text] = number[text.lstrip("0")]
@@ -259,13 +270,23 @@ def _by_value(
             f"{name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
             f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
         )
-    notes = []
     if strange:
         notes.append(
             f"{name} does not know {', '.join(map(repr, strange[:4]))} of {attribute.name!r} and reads it as missing."
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
+
+
+def _missing_text(attribute: Attribute, stands: tuple[str, ...], name: str) -> tuple[str, list[str]]:
+    """The text that a model was given for a missing category, and a note where that is not "nan"."""
+    chosen = next((text for text in stands if text not in attribute.labels), None)
+    if chosen is None:
+        return "nan", [
+            f"{name} has never seen a missing {attribute.name!r} and reads it as a category that is new to it."
+        ]
+    note = f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one."
+    return chosen, [] if chosen == "nan" else [note]
 
 
 def _digits(label: str) -> bool:
