@@ -105,7 +105,7 @@ def test_weights_that_are_not_beside_the_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"'weights.bin', which ends after 100 bytes where .* copy both files again"):
         load_model(file)
     weights.unlink()
-    with pytest.raises(ModelError, match="keeps constants in 'weights.bin', which is not there; put that file beside"):
+    with pytest.raises(ModelError, match=r"keeps constants in 'weights.bin', which is not there; put that file beside"):
         load_model(file)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "weights.bin").write_bytes(content)

@@ -23,7 +23,7 @@ from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
-from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.features import MISSING_TEXTS, Features, Read, spellings
 
 _CLASSIFIES: dict[str, Link] = {
     "Logloss": "logistic",
@@ -38,8 +38,6 @@ _REGRESSIONS = {
 }
 _FACTOR, _WHOLE = 0x4906BA494954CB65, 0xFFFFFFFFFFFFFFFF
 _MAX_DEPTH = 64
-#: What people write for a missing category, since CatBoost takes text only.
-MISSING_AS = ["nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null"]
 
 
 def open_file(file: Path) -> Any:
@@ -162,18 +160,14 @@ def _pool(catboost: Any, model: Any, schema: Schema | None) -> Any:
         if attribute is None or attribute.kind == "real":
             raise NotNative(f"its categories of {names[place]!r} are not known.")
         codes = range(int(attribute.low), int(attribute.upper) + 1)
-        columns[place] = _texts(attribute.labels) if attribute.kind == "category" else [str(code) for code in codes]
-        columns[place] += MISSING_AS
+        texts = list(attribute.labels) if attribute.kind == "category" else [str(code) for code in codes]
+        columns[place] = [way for text in texts for way in spellings(text)] + list(MISSING_TEXTS)
     rows = max(len(found) for found in columns.values())
     table = np.zeros((rows, len(names)), dtype=object)
     table[:] = 0.0
     for place, found in columns.items():
         table[:, place] = [found[i % len(found)] for i in range(rows)]
     return catboost.Pool(table, cat_features=places, feature_names=names)
-
-
-def _texts(labels: tuple[str, ...]) -> list[str]:
-    return ["nan" if label == "(missing)" else label for label in labels]
 
 
 def _read(document: Any) -> Read:
@@ -217,7 +211,7 @@ def _checked(document: Any) -> Read:
     )
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
     features = Features(
-        () if made_up else names, count, columns.values(), derived=columns.derived(), missing_as=columns.missing_as()
+        () if made_up else names, count, columns.values(), derived=columns.derived(), seen=columns.seen()
     )
     return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
 
@@ -254,9 +248,9 @@ class _Columns:
             mine = {self.texts[place] for place in known if place is not None}
             self._seen[int(feature["flat_feature_index"])] = mine
 
-    def missing_as(self) -> dict[int, tuple[str, ...]]:
-        """For each categorical feature the texts that may stand for a missing value, as far as the model knows them."""
-        return {flat: tuple(text for text in MISSING_AS if text in seen) for flat, seen in self._seen.items()}
+    def seen(self) -> dict[int, frozenset[str]]:
+        """The texts that the model has seen of each categorical feature, as far as they have been named."""
+        return {flat: frozenset(texts) for flat, texts in self._seen.items()}
 
     def values(self) -> dict[int, tuple[Any, ...] | None]:
         """What the categorical features' numbers stand for."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import (
     MISSING,
@@ -35,7 +36,7 @@ class Features:
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
     ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
-    ``missing_as`` are the texts that may stand for a missing value of a feature whose library has none.
+    ``seen`` are the texts that the model has seen of a feature, where its library takes categories as text alone.
     """
 
     names: tuple[str, ...]
@@ -44,7 +45,7 @@ class Features:
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
     derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
-    missing_as: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    seen: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,8 +204,13 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if categorical:
         known = features.categories[place] or _unplaced(attribute, features)
         if known is not None:
-            stands = features.missing_as.get(place)
-            return _by_value(attribute, place, known, features.refuses and used, name, stands)
+            seen = features.seen.get(place)
+            if seen is not None:
+                # Without statistics, only categories that some split asks about are known; others make no difference.
+                counted = any(feature == place for feature, _ in features.derived.values())
+                table, notes = _by_text(attribute, known, seen, name, counted=counted)
+                return Lookup(np.array([place]), table, int(attribute.low)), notes if used else []
+            return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
         return number, notes
     values = values_of(attribute)
@@ -245,7 +251,6 @@ def _by_value(
     known: tuple[Any, ...],
     refuses: bool,
     name: str,
-    stands: tuple[str, ...] | None = None,
 ) -> tuple[Part, list[str]]:
     number = {text_of(value): i for i, value in enumerate(known)}
     notes: list[str] = []
@@ -255,13 +260,10 @@ def _by_value(
     else:
         texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
-        if stands is not None and MISSING in texts:  # CatBoost keeps a missing category as a text
-            chosen, note = _missing_text(attribute, stands, name)
-            number |= {MISSING: number[chosen]} if chosen in number else {}
-            notes += note
-        for text in texts:  # the zeros of "02139" may have been lost before it was trained
-            if text not in number and text.lstrip("0") in number:
-                number[text] = number[text.lstrip("0")]
+        for text in texts:  # the zeros of "02139" may have been lost before it was trained, "true" been "True"
+            known_as = next((way for way in (*spellings(text), text.lstrip("0")) if way in number), None)
+            if known_as is not None:
+                number[text] = number[known_as]
     exist = {text_of(code) for code in attribute.allowed} if attribute.allowed and attribute.kind == "integer" else None
     there = texts if exist is None else [text for text in texts if text in exist]
     strange = [text for text in there if text not in number and text != MISSING]
@@ -278,15 +280,62 @@ def _by_value(
     return Lookup(np.array([place]), table, int(attribute.low)), notes
 
 
-def _missing_text(attribute: Attribute, stands: tuple[str, ...], name: str) -> tuple[str, list[str]]:
-    """The text that a model was given for a missing category, and a note where that is not "nan"."""
-    chosen = next((text for text in stands if text not in attribute.labels), None)
-    if chosen is None:
-        return "nan", [
-            f"{name} has never seen a missing {attribute.name!r} and reads it as a category that is new to it."
-        ]
-    note = f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one."
-    return chosen, [] if chosen == "nan" else [note]
+def _by_text(
+    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str, *, counted: bool
+) -> tuple[npt.NDArray[np.float64], list[str]]:
+    """The model's number for each value, by the text that it was given for it, which may be another spelling."""
+    number = {text_of(value): i for i, value in enumerate(known)}
+    if attribute.kind == "integer":
+        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
+    else:
+        texts = list(attribute.labels)
+    found: list[float] = []
+    notes: list[str] = []
+    strange: list[str] = []
+    for text in texts:
+        ways = tuple(one for one in MISSING_TEXTS if one not in texts) if text == MISSING else spellings(text)
+        chosen = next((one for one in ways if one in seen), None)
+        if chosen is None and text != MISSING:
+            strange.append(text)
+        elif chosen is None:
+            notes.append(
+                f"{name} knows a missing {attribute.name!r} under none of the usual names (nan, NA, …), so that it is "
+                f"read as a category new to it; write the text that it was trained on into the table."
+            )
+        elif text == MISSING and chosen != "nan":
+            notes.append(f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one.")
+        found.append(number.get(ways[0] if chosen is None else chosen, np.nan))
+    if strange and counted and attribute.kind == "category":
+        shown = ", ".join(map(repr, strange[:4]))
+        notes.append(f"{name} has never seen {shown} of {attribute.name!r} and reads it as a category new to it.")
+    return np.array(found, dtype=np.float64)[:, None], notes
+
+
+#: What people write for a missing category where a library takes text alone.
+MISSING_TEXTS = (
+    *("nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null", "<NA>"),
+)
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """How a value may have been written as text: truth values and whole numbers have several ways.
+
+    Parameters
+    ----------
+    text
+        A label, or a whole number.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The text itself first.
+    """
+    if text in ("true", "false"):
+        digit = str(int(text == "true"))
+        return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return (text, f"{text}.0")
+    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
 
 
 def _digits(label: str) -> bool:
