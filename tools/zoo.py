@@ -41,8 +41,9 @@ def page() -> str:
     lines += [
         "",
         "## Trees",
-        "Read into arrays, from the object and from its own file; scores of all twins of 50 people equal the library's,",
-        "missing values and native categories among them.",
+        "Read into arrays, from the object and from its own file; scores of all twins of 50 people equal the",
+        "library's, missing values and native categories among them. CatBoost models that count several categories",
+        "together are asked through CatBoost.",
         "",
         "| model | target |",
         "| --- | --- |",

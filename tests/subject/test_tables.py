@@ -371,3 +371,34 @@ def test_a_schema_of_numbers_still_reads_cells_with_zeros(tmp_path: Path) -> Non
 
     found = table_from_arrow(read_arrow(tmp_path / "months.csv"), schema)
     assert found.codes.tolist() == [[1, 0, 0], [12, 1, 1], [7, 0, 0]]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("final", ["linear", "neighbours", "network"])
+def test_a_model_of_dummies_takes_the_table_as_it_is(final: str, people: pd.DataFrame) -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+
+    whole = people.dropna(subset=["age", "income", "job", "sex"])
+    rows = pd.get_dummies(whole[SEEN], columns=["job", "sex"], drop_first=final == "linear")
+    model = {
+        "linear": LogisticRegression(max_iter=2000),
+        "neighbours": KNeighborsClassifier(7),
+        "network": MLPClassifier((5,), max_iter=30, random_state=0),
+    }[final]
+    model.fit(rows.astype(float), whole.approved)
+    audit = fairbits.Audit.from_table(model, whole, target="approved", protected="sex", favourable="yes", as_is=True)
+    subject = audit.subject
+    sexed = [pd.get_dummies(_sexed(whole[SEEN], sex), columns=["job", "sex"]) for sex in ("f", "m")]
+    theirs = [model.predict_proba(one[rows.columns].astype(float))[:, 1] for one in sexed]
+    found = evaluator_of(subject).scores(subject.table.codes)
+    np.testing.assert_allclose(found, np.column_stack(theirs), atol=1e-6)
+    assert any("as pandas.get_dummies does" in note for note in subject.notes) == (final == "neighbours")
+
+
+def test_a_bundle_with_a_model_inside_says_where_it_is(people: pd.DataFrame) -> None:
+    bundle = {"columns": SEEN, "clf": LogisticRegression()}
+    with pytest.raises(
+        fairbits.FairbitsError, match="a 'dict' is no model, but its 'clf' is one; hand over or save tha"
+    ):
+        fairbits.Audit.from_table(bundle, people, target="approved", protected="sex")

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import ModelError
+from fairbits.models.dummies import dummy_encoding
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.native.activations import Activation
@@ -357,6 +358,9 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     """A perceptron trained on a frame knows its columns; one trained on an array is matched by their number."""
     if options.columns is not None or not hasattr(estimator, "feature_names_in_"):
         return None
+    spread = dummy_encoding(estimator.feature_names_in_, schema)
+    if spread is not None:
+        return spread
     columns = checked_columns(estimator.feature_names_in_, schema)
     if set(columns) == set(table_columns(schema)):
         return Encoding.of_columns(schema, columns)

@@ -132,7 +132,7 @@ def infer_schema(
         why = _reasons_text(reasons) or "it has none but the target"
         raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
     classes = infer_classes(data[target]) if target else ()
-    notes = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
+    notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     notes += tuple(note for a in attributes for note in _name_notes(a))
     return Schema(attributes, target, classes, _text(favourable), order_guessed=True, notes=notes)
 

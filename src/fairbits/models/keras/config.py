@@ -205,11 +205,11 @@ class _Layers:
             self._add(units * ((width or 1) + 1), f"a layer of {units:,} units", _BYTES)
             return units
         if kind == "Embedding":
-            sizes = [config.get(name) for name in ("input_dim", "output_dim")]
-            if not all(isinstance(size, int) and size > 0 for size in sizes):
-                raise ModelError(f"has an embedding of {sizes[0]!r} by {sizes[1]!r}; save it again.")
+            rows, columns = config.get("input_dim"), config.get("output_dim")
+            if not (isinstance(rows, int) and isinstance(columns, int) and rows > 0 and columns > 0):
+                raise ModelError(f"has an embedding of {rows!r} by {columns!r}; save it again.")
             self.plain = False
-            self._add(math.prod(sizes), f"an embedding of {sizes[0]:,} by {sizes[1]:,}", _BYTES)
+            self._add(rows * columns, f"an embedding of {rows:,} by {columns:,}", _BYTES)
             return None
         if kind not in _KEEPING:
             self.plain = False

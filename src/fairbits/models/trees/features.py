@@ -24,6 +24,7 @@ from fairbits.domain import (
     values_of,
 )
 from fairbits.errors import ModelError, choose_from
+from fairbits.models.dummies import dummy_columns
 from fairbits.models.options import ModelOptions
 from fairbits.models.trees.ensemble import Ensemble
 
@@ -153,16 +154,7 @@ def _columns(
 
 def _all_columns(schema: Schema) -> tuple[str, ...]:
     """The table's columns, and what its categories are called when pandas spreads them out."""
-    return (*table_columns(schema), *_dummies(schema))
-
-
-def _dummies(schema: Schema) -> dict[str, tuple[str, int]]:
-    return {
-        f"{attribute.name}_{label}": (attribute.name, i)
-        for attribute in schema.attributes
-        if attribute.kind == "category" and not attribute.columns
-        for i, label in enumerate(attribute.labels)
-    }
+    return (*table_columns(schema), *dummy_columns(schema))
 
 
 def _match(name: str, schema: Schema) -> str | None:
@@ -183,7 +175,7 @@ def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
             return attribute.name, attribute.columns.index(column)
         if column == attribute.name:
             return attribute.name, None
-    dummies = _dummies(schema)
+    dummies = dummy_columns(schema)
     if column in dummies:
         return dummies[column]
     schema.column(column)  # names the slip
@@ -226,8 +218,8 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
             )
         return Lookup(np.array([place]), np.array(table)), notes
     if all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
-        numbers = [[np.nan if label == MISSING else float(label)] for label in attribute.labels]
-        return Lookup(np.array([place]), np.array(numbers)), notes
+        spelled = [[np.nan if label == MISSING else float(label)] for label in attribute.labels]
+        return Lookup(np.array([place]), np.array(spelled)), notes
     if features.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
             f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
