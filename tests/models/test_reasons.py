@@ -182,15 +182,28 @@ def test_a_missing_category_of_catboost_is_what_it_was_trained_on(tmp_path: Path
             assert ("knows 'NA' of 'job', which is taken to stand for a missing one" in told) == (text == "NA")
 
 
-def test_an_onnx_input_that_is_no_column_is_named(people: pd.DataFrame, tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
-    helper = onnx.helper
-    inputs = [helper.make_tensor_value_info(name, 1, ["n", 1]) for name in ("age", "sexx")]
-    nodes = [helper.make_node("Add", ["age", "sexx"], ["z"]), helper.make_node("Sigmoid", ["z"], ["scores"])]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("scores", 1, ["n", 1])])
+def _sum_of(folder: Path, second: str, shape: list[Any]) -> Path:
+    """A graph that adds its two inputs."""
+    helper = pytest.importorskip("onnx", reason="the onnx extra is not installed").helper
+    inputs = [helper.make_tensor_value_info(name, 1, shape) for name in ("age", second)]
+    nodes = [helper.make_node("Add", ["age", second], ["z"]), helper.make_node("Sigmoid", ["z"], ["scores"])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("scores", 1, shape)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+    return folder / "m.onnx"
+
+
+def test_an_onnx_input_that_is_no_column_is_named(people: pd.DataFrame, tmp_path: Path) -> None:
     with pytest.raises(fairbits.FairbitsError, match=r"'sexx'.*Did you mean 'sex'") as caught:
-        _audit(tmp_path / "m.onnx", people)
+        _audit(_sum_of(tmp_path, "sexx", ["n", 1]), people)
     assert str(caught.value).count("the ONNX file") == 1
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [["n"], ["n", 1]])
+def test_onnx_inputs_that_are_called_like_columns(shape: list[Any], people: pd.DataFrame, tmp_path: Path) -> None:
+    small = people.assign(age=people.age / 50 - 1)
+    subject = _audit(_sum_of(tmp_path, "sex", shape), small, score_of="1").subject
+    found = evaluator_of(subject).scores(subject.table.codes)
+    theirs = [1 / (1 + np.exp(-(small.age + sex))) for sex in (0, 1)]
+    np.testing.assert_allclose(found, np.column_stack(theirs), atol=1e-6)

@@ -97,7 +97,8 @@ class Feeder:
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
             return {entry.name: _typed(rows, entry)}
         pairs = zip(self.inputs, self.decoder.columns, strict=True)
-        return {entry.name: _typed(self.decoder.values(column, seen), entry)[:, None] for entry, column in pairs}
+        typed = [(entry, _typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
+        return {entry.name: values if entry.flat else values[:, None] for entry, values in typed}
 
     def _matched(self, schema: Schema) -> tuple[str, ...]:
         names = tuple(entry.name for entry in self.inputs)

@@ -200,8 +200,8 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
             if seen is not None:
                 # Without statistics, only categories that some split asks about are known; others make no difference.
                 counted = any(feature == place for feature, _ in features.derived.values())
-                table, notes = _by_text(attribute, known, seen, name, counted=counted)
-                return Lookup(np.array([place]), table, int(attribute.low)), notes if used else []
+                by_text, notes = _by_text(attribute, known, seen, name, counted=counted)
+                return Lookup(np.array([place]), by_text, int(attribute.low)), notes if used else []
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
         return number, notes
