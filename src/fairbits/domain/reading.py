@@ -15,6 +15,8 @@ from fairbits.errors import TableError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Endings of packed CSV files, whose bytes show nothing.
+_PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 _PARQUET = frozenset({".parquet", ".pq"})
 
 #: Seconds that the first reading of a table may take, and bytes for each further one.
@@ -277,6 +279,8 @@ def _with_zeros(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
 
 def _has_zeros(file: Path, delimiter: str) -> bool:
     """Whether some cell of a file starts with a zero and another digit; a quick look at its bytes."""
+    if file.suffix.lower() in _PACKED:
+        return True
     start = re.compile(rb"(?:[\r\n]|" + re.escape(delimiter.encode()) + rb")[ \"]*0\d")
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return start.search(content) is not None
