@@ -312,10 +312,11 @@ def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
 
 def _is_script(path: Path) -> bool:
     """Whether a file holds compiled code (torch.jit.save) beside its weights."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as file:
+            return any("/code/" in name and name.endswith(".py") for name in file.namelist())
+    except Exception:  # noqa: BLE001 - a damaged file, or no archive, is named by whoever reads it
         return False
-    with zipfile.ZipFile(path) as file:
-        return any("/code/" in name and name.endswith(".py") for name in file.namelist())
 
 
 def _load_script(torch: Any, path: Path, options: ModelOptions) -> Any:
