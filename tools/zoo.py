@@ -9,9 +9,14 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "zoo.md"
 
 def page() -> str:
     """The page, as the tests' tables have it now."""
+    from tests.models.test_input_files import FILES as MODULE_FILES
     from tests.models.test_inputs import INPUTS
+    from tests.models.test_reasons import REASONS
+    from tests.models.test_trees import KINDS
     from tests.models.zoo import ZOO
     from tests.subject.frameworks import MAKERS
+    from tests.subject.test_real_tables import FILES
+    from tests.subject.test_real_tables import TABLES as REAL
     from tests.subject.test_tables import MODELS, TABLES
 
     def yes(said: bool) -> str:
@@ -35,6 +40,24 @@ def page() -> str:
         lines.append(f"| {name} | {' | '.join(yes(mark) for mark in marks)} |")
     lines += [
         "",
+        "## Trees",
+        "Read into arrays, from the object and from its own file; scores of all twins of 50 people equal the",
+        "library's, missing values and native categories among them. CatBoost models that count several categories",
+        "together are asked through CatBoost.",
+        "",
+        "| model | target |",
+        "| --- | --- |",
+        *(f"| {name} | {_target(kind.target)} |" for name, kind in KINDS.items()),
+        "",
+        "## Real tables",
+        "Each file with each table, and nothing but the names of the target and of the protected attribute:",
+        "",
+        "| file | was trained on |",
+        "| --- | --- |",
+        *(f"| {name} | {rows} |" for name, (_, rows) in FILES.items()),
+        "",
+        *(f"- {text}" for _, text in REAL.values()),
+        "",
         "## Which way round",
         "Each with the favourable class first and last, by words and by numbers: the direction is right or asked for.",
         "",
@@ -52,9 +75,18 @@ def page() -> str:
         "## Inputs of PyTorch and Keras modules",
         "",
         *(f"- {name}" for name in INPUTS),
+        *(f"- two inputs, numbers with truth values and codes, in a file: {name}" for name in MODULE_FILES.values()),
+        "",
+        "## Not native, with a note that says why",
+        "",
+        *(f"- {name}: “… {why} …”" for name, (_, why) in REASONS.items()),
         "",
     ]
     return "\n".join(lines)
+
+
+def _target(kind: str) -> str:
+    return {"two": "two classes", "three": "three classes", "value": "a number"}[kind]
 
 
 def _takes(categories: bool) -> str:

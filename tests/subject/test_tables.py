@@ -268,3 +268,137 @@ def test_subject_toml_leaves_gaps_to_the_model(people: pd.DataFrame, tmp_path: P
     subject = fairbits.load_subject(tmp_path / "subject.toml")
     expected = model.predict_proba(_inputs(people, categories=True))[:, 1]
     assert np.abs(subject.model.scores(subject.encoding.encode(subject.table.codes)) - expected).max() < 1e-6
+
+
+def test_postal_codes_keep_their_zeros(tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(5)
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "zip": rng.choice(["02139", "00501", "60614", "94110"], n),
+            "sex": rng.choice(["f", "m"], n),
+            "debt": rng.integers(0, 90, n),
+        }
+    )
+    frame["paid"] = ((frame.zip == "02139") ^ (frame.sex == "m") ^ (frame.debt > 70)).astype(int)
+    frame.to_csv(tmp_path / "loans.csv", index=False)
+    schema = fairbits.infer_schema(tmp_path / "loans.csv", target="paid", protected="sex")
+    assert schema["zip"].labels == ("00501", "02139", "60614", "94110")
+    assert any("'00501' begins with a zero" in note for note in schema.notes)
+    asked: dict[str, Any] = {"target": "paid", "protected": "sex", "favourable": 1}
+
+    def scored(model: Any, table: Any, rows: pd.DataFrame) -> None:
+        audit = fairbits.Audit.from_table(model, table, **asked, as_is=True)
+        theirs = np.column_stack([model.predict_proba(_sexed(rows, sex))[:, 1] for sex in ("f", "m")])
+        np.testing.assert_allclose(
+            evaluator_of(audit.subject).scores(audit.subject.table.codes), theirs, atol=1e-6, err_msg=str(audit)
+        )
+
+    def booster() -> Any:
+        return lightgbm.LGBMClassifier(n_estimators=8, min_child_samples=5, verbose=-1, n_jobs=1)
+
+    words = frame.assign(zip=frame.zip.astype("category"), sex=frame.sex.astype("category")).drop(columns="paid")
+    lost = words.assign(zip=frame.zip.astype(int))  # as pandas reads the file
+    text = booster().fit(words, frame.paid)
+    number = booster().fit(lost, frame.paid)
+    scored(text, tmp_path / "loans.csv", words)
+    scored(text, frame.assign(zip=frame.zip.astype(int)), words)
+    scored(number, tmp_path / "loans.csv", lost)
+    scored(number, frame.assign(zip=frame.zip.astype(int)), lost)
+    scores = make_pipeline(
+        make_column_transformer((StandardScaler(), ["zip", "debt"]), (OneHotEncoder(), ["sex"])), LogisticRegression()
+    )
+    scored(scores.fit(lost, frame.paid), tmp_path / "loans.csv", lost)
+
+
+def _sexed(rows: pd.DataFrame, sex: str) -> pd.DataFrame:
+    return rows.assign(sex=pd.Categorical([sex] * len(rows), categories=["f", "m"]))
+
+
+def test_numbers_that_are_names_take_no_other_values() -> None:
+    frame = pd.DataFrame(
+        {
+            "ZipCode": [10001, 60614, 94110, 60614] * 10,
+            "branch_id": [3, 8, 9, 40] * 10,
+            "zip_distance": [1, 2, 3, 9] * 10,
+            "sex": list("fmmf") * 10,
+        }
+    )
+    schema = fairbits.infer_schema(frame, protected="sex")
+    assert schema["ZipCode"].allowed == (10001, 60614, 94110)
+    assert schema["branch_id"].allowed == (3, 8, 9, 40)
+    assert schema["zip_distance"].allowed == ()
+    assert sum("name something and are no amounts" in note for note in schema.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["3 Jan 2022", "14 February 2022"], "dates"),
+        (["Dec-2015", "Jan-2016"], "dates"),
+        (["January 3, 2022", "May 14, 2022"], "dates"),
+        (["01/02/2022", "28/02/2022"], "dates"),
+        ([20220103, 20211231], "dates"),
+        (["may", "march"], ""),
+        ([20_000_000, 19_500_000], ""),
+    ],
+)
+def test_dates_however_they_are_written(values: list[Any], reason: str) -> None:
+    frame = pd.DataFrame({"when": values * 20, "sex": list("fm") * 20, "age": [30, 40] * 20})
+    schema = fairbits.infer_schema(frame, protected="sex")
+    assert ("when" in schema.names) == (reason == "")
+    assert any(f"when ({reason})" in note for note in schema.notes) == bool(reason)
+
+
+def test_a_column_that_counts_rows_is_left_out() -> None:
+    frame = pd.DataFrame({"X": range(1, 41), "sex": list("fm") * 20, "age": [30, 40] * 20})
+    schema = fairbits.infer_schema(frame, protected="sex")
+    assert schema.names == ("sex", "age")
+    assert "it counts the rows" in schema.notes[0]
+
+
+def test_a_schema_of_numbers_still_reads_cells_with_zeros(tmp_path: Path) -> None:
+    (tmp_path / "months.csv").write_text("month,sex,zone\n01,f,1\n12,m,02\n07,f,1\n")
+    schema = fairbits.Schema(
+        (
+            Attribute(name="month", kind="integer", low=1, high=12),
+            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+            Attribute(name="zone", kind="category", labels=("1", "2")),
+        )
+    )
+    from fairbits.domain import read_arrow, table_from_arrow
+
+    found = table_from_arrow(read_arrow(tmp_path / "months.csv"), schema)
+    assert found.codes.tolist() == [[1, 0, 0], [12, 1, 1], [7, 0, 0]]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("final", ["linear", "neighbours", "network"])
+def test_a_model_of_dummies_takes_the_table_as_it_is(final: str, people: pd.DataFrame) -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+
+    whole = people.dropna(subset=["age", "income", "job", "sex"])
+    rows = pd.get_dummies(whole[SEEN], columns=["job", "sex"], drop_first=final == "linear")
+    model = {
+        "linear": LogisticRegression(max_iter=2000),
+        "neighbours": KNeighborsClassifier(7),
+        "network": MLPClassifier((5,), max_iter=30, random_state=0),
+    }[final]
+    model.fit(rows.astype(float), whole.approved)
+    audit = fairbits.Audit.from_table(model, whole, target="approved", protected="sex", favourable="yes", as_is=True)
+    subject = audit.subject
+    sexed = [pd.get_dummies(_sexed(whole[SEEN], sex), columns=["job", "sex"]) for sex in ("f", "m")]
+    theirs = [model.predict_proba(one[rows.columns].astype(float))[:, 1] for one in sexed]
+    found = evaluator_of(subject).scores(subject.table.codes)
+    np.testing.assert_allclose(found, np.column_stack(theirs), atol=1e-6)
+    assert any("as pandas.get_dummies does" in note for note in subject.notes) == (final == "neighbours")
+
+
+def test_a_bundle_with_a_model_inside_says_where_it_is(people: pd.DataFrame) -> None:
+    bundle = {"columns": SEEN, "clf": LogisticRegression()}
+    with pytest.raises(
+        fairbits.FairbitsError, match="a 'dict' is no model, but its 'clf' is one; hand over or save tha"
+    ):
+        fairbits.Audit.from_table(bundle, people, target="approved", protected="sex")

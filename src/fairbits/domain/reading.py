@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from fairbits.errors import TableError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Endings of packed CSV files, whose bytes show nothing.
+_PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 _PARQUET = frozenset({".parquet", ".pq"})
 
 #: Seconds that the first reading of a table may take, and bytes for each further one.
@@ -237,6 +240,7 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
         # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
         convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
     )
+    table = _with_zeros(table, file, delimiter)
     if table.num_columns == 1:
         header = table.column_names[0]
         other = next((mark for mark in _SEPARATORS if mark in header), None)
@@ -246,6 +250,40 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
                 f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
             )
     return table
+
+
+def _with_zeros(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
+    """The table with columns such as "02139" as the text that they are: as numbers they would lose their zeros."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    if not whole or len(set(table.column_names)) < len(table.column_names) or not _has_zeros(file, delimiter):
+        return table
+    texts = csv.read_csv(
+        file,
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(
+            null_values=[""],
+            strings_can_be_null=True,
+            include_columns=whole,
+            column_types=dict.fromkeys(whole, pa.string()),
+        ),
+    )
+    for name in whole:
+        if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
+            table = table.set_column(table.column_names.index(name), name, texts[name])
+    return table
+
+
+def _has_zeros(file: Path, delimiter: str) -> bool:
+    """Whether some cell of a file starts with a zero and another digit; a quick look at its bytes."""
+    if file.suffix.lower() in _PACKED:
+        return True
+    start = re.compile(rb"(?:[\r\n]|" + re.escape(delimiter.encode()) + rb")[ \"]*0\d")
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return start.search(content) is not None
 
 
 def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:

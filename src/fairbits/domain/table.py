@@ -602,6 +602,9 @@ def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
     positions = pc.index_in(texts, value_set=known)
     if positions.null_count:  # blanks around a cell mean nothing
         positions = pc.coalesce(positions, pc.index_in(pc.utf8_trim_whitespace(texts), value_set=known))
+    if positions.null_count and spells_labels(attribute):  # "01" in a table whose schema has 1, and no label "01"
+        bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^0+(\d)", r"\1")
+        positions = pc.coalesce(positions, pc.index_in(bare, value_set=known))
     if positions.null_count:
         unknown = pc.unique(pc.utf8_trim_whitespace(texts.filter(positions.is_null())))
         first = unknown[0].as_py()

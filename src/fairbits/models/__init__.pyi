@@ -39,6 +39,7 @@ from .native.trainer import Fitting as Fitting
 from .native.trainer import refit as refit
 from .onnx.adapter import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
+from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of

@@ -6,6 +6,7 @@ records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from fairbits.models.base import Array
 from fairbits.models.options import BATCH, Output
 
 Ask = Callable[[Codes], Any]
+#: Where in its source, and when, a compiled library raised an error.
+_PLACE = re.compile(r"^\[[\d:]+\] \S+:\d+: ")
 
 
 class BlackBox:
@@ -308,7 +311,7 @@ def one_score(table: Array, favourable: int | None, *, reverse: bool = False, na
 
 
 def reason(error: BaseException) -> str:
-    """The first line of another library's message, shortened to a sentence.
+    """The line of another library's message that says what is wrong, shortened to a sentence.
 
     Parameters
     ----------
@@ -321,5 +324,8 @@ def reason(error: BaseException) -> str:
         One sentence.
     """
     lines = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    if lines and "TorchScript interpreter" in lines[0]:  # its own traceback comes first
+        lines = lines[-1:]
+    said = _PLACE.sub("", lines[0]) if lines else ""
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.base import HasClassScores, Model, SeveralClasses
@@ -114,6 +117,29 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
         f"probability of {settled.favourable!r}; name classes and favourable under [table] to change that."
     )
     return settled, (note,)
+
+
+def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
+    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
+
+    Parameters
+    ----------
+    found
+        Outputs on trial rows, (n, outputs).
+    regression
+        Whether the subject has no classes.
+
+    Returns
+    -------
+    Output
+        "probability", "logit" or "value".
+    """
+    if regression:
+        return "value"
+    within = bool(((found >= 0) & (found <= 1)).all())
+    if found.shape[1] == 1:
+        return "probability" if within else "logit"
+    return "probability" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logit"
 
 
 def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from fairbits.models.direction import (
     output_order,
     with_own_classes,
 )
+from fairbits.models.dummies import dummy_encoding, dummy_note
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import InputFormat, ModelOptions
@@ -60,7 +61,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if schema is None:
         return _without_schema(predictor, options, name)
     names = names_of(predictor)
-    columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
+    spread = None if names is None or options.columns else dummy_encoding(names, schema, dtype=np.float64)
+    if spread is not None:
+        columns = table_columns(schema)
+    else:
+        columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = classes_of(predictor)
     own = not schema.classes
     schema = with_own_classes(schema, classes)
@@ -69,16 +74,19 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=_categorical(predictor))
     wanted = _width_of(predictor)
-    if wanted not in (None, len(columns)):
+    if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
             f"list those that it sees under [model] columns."
         )
-    decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
-    inputs = len(decoder.names)
+    if spread is not None and names is not None:
+        decode, encoding = _framed(names), spread
+    else:
+        decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
+        encoding = decoder.encoding
     box = BlackBox(
         lambda rows: ask(decode(rows)),
-        inputs,
+        encoding.width,
         favourable=chosen,
         output=options.output,
         batch=options.batch,
@@ -87,8 +95,22 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     given = classes if own and schema.classes else None
     single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
     notes = order_note(schema, classes, options, single=single)
+    if spread is not None and names is not None:
+        notes = (*notes, dummy_note(names, schema))
     named = names_decide(schema, classes)
-    return Loaded(box if chosen is None else with_classes(box, schema, order), decoder.encoding, given, notes, named)
+    return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
+
+
+def _framed(names: Iterable[Any]) -> Decode:
+    """Encoded rows as a frame with a model's own columns."""
+    columns = [str(name) for name in names]
+
+    def frame(rows: Codes) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(np.asarray(rows, dtype=np.float64), columns=columns)
+
+    return frame
 
 
 def from_function(function: Callable[[Any], Any], schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
@@ -180,6 +180,12 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
         from fairbits.models.predictors import from_function
 
         return from_function(model, schema, options)
+    entries = model.items() if isinstance(model, Mapping) else ()
+    inside = next((str(name) for name, one in entries if callable(attribute(one, "predict"))), None)
+    if inside is not None:
+        raise ModelError(
+            f"a {type(model).__name__!r} is no model, but its {inside[:60]!r} is one; hand over or save that alone."
+        )
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
 
 

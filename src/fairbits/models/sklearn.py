@@ -9,6 +9,7 @@ import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import ModelError
+from fairbits.models.dummies import dummy_encoding
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.native.activations import Activation
@@ -69,7 +70,7 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final) and not is_linear(final):
-        return from_predictor(estimator, schema, options)
+        return _asked(estimator, schema, options, _no_reader(final))
     network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
     classes = getattr(final, "classes_", None)
     names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
@@ -101,9 +102,19 @@ def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, 
     return _asked(estimator, schema, options, why)
 
 
+def _no_reader(final: Any) -> str:
+    """Why a model is not read into layers or trees."""
+    kind = type(final).__name__
+    if kind in _LOGISTIC or kind == "SGDClassifier":
+        return f"this {kind} does not end in one sigmoid or softmax (its loss, or its way with several classes)."
+    return f"{kind} is neither linear nor a perceptron nor one of the tree models that have a reader here."
+
+
 def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """The model as a black box, and why it is one."""
     box = from_predictor(estimator, schema, options)
+    if schema is None:  # nobody reads notes of a bare model
+        return box
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 
 
@@ -347,6 +358,9 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     """A perceptron trained on a frame knows its columns; one trained on an array is matched by their number."""
     if options.columns is not None or not hasattr(estimator, "feature_names_in_"):
         return None
+    spread = dummy_encoding(estimator.feature_names_in_, schema)
+    if spread is not None:
+        return spread
     columns = checked_columns(estimator.feature_names_in_, schema)
     if set(columns) == set(table_columns(schema)):
         return Encoding.of_columns(schema, columns)

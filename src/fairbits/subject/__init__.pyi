@@ -4,8 +4,8 @@ from .document import subject_of_toml as subject_of_toml
 from .draft import Draft as Draft
 from .draft import Drafted as Drafted
 from .draft import draft_schema as draft_schema
+from .draft import other_schemas as other_schemas
 from .draft import subject_of_table as subject_of_table
-from .draft import wider_schema as wider_schema
 from .draft import write_draft as write_draft
 from .export import document_of_subject as document_of_subject
 from .export import encoding_word as encoding_word

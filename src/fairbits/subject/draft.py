@@ -80,7 +80,7 @@ class Draft:
     options: ModelOptions = field(default_factory=ModelOptions)
     said_by_labels: float | None = None
     trouble: str | None = None
-    wider: Schema | None = None  # with dates, identifiers and empty columns, for a model that takes them
+    others: tuple[Schema, ...] = ()  # for a model that does not take the schema as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +181,62 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
     if not schema.notes:
         return None
     try:
-        return draft_schema(data, **asked, everything=True)
+        found = draft_schema(data, **asked, everything=True)
     except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
         return None
+    return None if found.names == schema.names else found
+
+
+def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
+    """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    Schema | None
+        The schema, or None where no text reads like a number.
+    """
+    import pyarrow as pa
+
+    changed = data
+    for place, name in enumerate(data.column_names):
+        kind = data[name].type
+        if name == asked.get("target") or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        present = data[name].drop_null().unique().to_pylist()
+        if present and all(text.isascii() and text.strip().isdecimal() and len(text) < 16 for text in present):
+            changed = changed.set_column(place, name, plain(data[name]).cast(pa.int64()))
+    try:
+        return None if changed is data else draft_schema(changed, **asked)
+    except FairbitsError:
+        return None
+
+
+def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
+    """What else a model may have been trained on, for one that does not take the schema as it is.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    schema
+        The schema that is tried first.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    tuple[Schema, ...]
+        With the columns that were left out; with texts of digits as numbers.
+    """
+    found = (wider_schema(data, schema, **asked), numeric_schema(data, **asked))
+    return tuple(one for one in found if one is not None)
 
 
 def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
@@ -269,7 +322,7 @@ def subject_of_table(
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 
-    subject = _widened(made, schema, lambda: wider_schema(data, schema, **asked))
+    subject = _first_fitting(made, schema, lambda: other_schemas(data, schema, **asked))
     narrower = without_unseen(subject.schema, subject.encoding)
     if narrower is None:
         return subject
@@ -279,18 +332,20 @@ def subject_of_table(
         return subject
 
 
-def _widened(made: Callable[[Schema], _Made], schema: Schema, wider: Callable[[], Schema | None]) -> _Made:
-    """What comes of a schema, or of the one with all columns where the model takes only that."""
+def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Callable[[], Iterable[Schema]]) -> _Made:
+    """What comes of a schema, or of the first other one that the model takes."""
     try:
         return made(schema)
     except FairbitsError as error:
-        other = wider()
-        if other is None:
-            raise
+        complaint = error
+    strange = "does not describe" in str(complaint)
+    for other in others():
         try:
             return made(other)
-        except FairbitsError as second:
-            raise (second if "does not describe" in str(error) else error) from None
+        except FairbitsError as error:
+            if strange and len(other) > len(schema):  # with all columns there it says what is really wrong
+                complaint = error
+    raise complaint from None
 
 
 def write_draft(
@@ -352,7 +407,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         return one, loaded(one)
 
     try:
-        draft, subject = _widened(made, draft.schema, lambda: draft.wider)
+        draft, subject = _first_fitting(made, draft.schema, lambda: draft.others)
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
     draft, subject = _watched(draft, subject, loaded)

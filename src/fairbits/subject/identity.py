@@ -25,6 +25,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "weights": ("model", "weights differ"),
     "biases": ("model", "biases differ"),
     "activations": ("model", "activation differs"),
+    "splits": ("model", "splits differ"),
+    "thresholds": ("model", "thresholds differ"),
+    "missing_ways": ("model", "ways of missing values differ"),
+    "category_sets": ("model", "sets of categories differ"),
+    "leaves": ("model", "leaves differ"),
+    "base_score": ("model", "base score differs"),
     "head": ("model", "head differs"),
     "scored_class": ("model", "scored class differs"),
     "held": ("model", "held neurons differ"),
@@ -52,9 +58,10 @@ WORDS: dict[str, tuple[str, str]] = {
 }
 #: Hashes say nothing to a reader.
 _HASHED = {"weights", "biases", "model_file", "encoding", "scaling", "attributes", "protected_values"}
+_HASHED |= {"splits", "thresholds", "missing_ways", "category_sets", "leaves"}
 _HASHED |= {"rows", "labels", "held_out", "test_rows", "test_labels"}
 #: Ingredients that hold all of a model by themselves.
-_WHOLE = ("weights", "model_file")
+_WHOLE = ("weights", "leaves", "model_file")
 
 
 @dataclass(frozen=True, slots=True)

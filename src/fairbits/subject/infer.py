@@ -41,7 +41,23 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE,
 )
 _INNER_ID = re.compile(r"[a-z]I[Dd]$")  # customerId
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
+#: Numbers that name a place or an office: nobody has one more of them.
+_PLACE = re.compile(
+    r"(^|[_\W])(zips?|zip_?code|post_?code|postal(_?code)?|plz|fips|(census_?)?tract|county_?code|msa"
+    r"|branch(_?(id|code|no))?|store(_?(id|no))?|school_?id|region_?(id|code)|area_?code|sic|naics)(_?\d+)?$"
+    r"|[a-z](Zip|PostCode|PostalCode)$",
+    re.IGNORECASE,
+)
+_MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DATE = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?"
+    rf"|\d{{1,2}}[- ./]?{_MONTHS}[- ,./]+\d{{2,4}}"  # 3 Jan 2022
+    rf"|{_MONTHS.replace('(', '(?:', 1)}[- ]\d{{1,2}},? \d{{4}}"  # January 3, 2022
+    rf"|{_MONTHS.replace('(', '(?:', 1)}[- ]\d{{2,4}}",  # Dec-2015
+    re.IGNORECASE,
+)
+#: Whole numbers from and to which yyyymmdd is a date that people of a table have.
+_FIRST_DAY, _LAST_DAY = 18_000_101, 21_991_231
 
 
 def infer_schema(
@@ -116,8 +132,22 @@ def infer_schema(
         why = _reasons_text(reasons) or "it has none but the target"
         raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
     classes = infer_classes(data[target]) if target else ()
-    notes = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
+    notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
+    notes += tuple(note for a in attributes for note in _name_notes(a))
     return Schema(attributes, target, classes, _text(favourable), order_guessed=True, notes=notes)
+
+
+def _name_notes(attribute: Attribute) -> tuple[str, ...]:
+    """A note on numbers that were taken for names."""
+    if attribute.kind == "integer" and attribute.allowed:
+        return (
+            f"the numbers of {attribute.name} name something and are no amounts, so only the {attribute.count:,} of "
+            f"the table exist (values = [...] lists them).",
+        )
+    zeros = next((label for label in attribute.labels if re.fullmatch(r"0\d+", label)), None)
+    if attribute.kind != "category" or zeros is None or attribute.columns:
+        return ()
+    return (f"{attribute.name} is a category of {attribute.count:,} values, since {zeros!r} begins with a zero.",)
 
 
 def _reasons_text(reasons: dict[str, str]) -> str:
@@ -164,6 +194,10 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         return "identifiers: nearly every row has a value of its own" if own else ""
     if pa.types.is_floating(values.type):
         return ""
+    if _are_days(present):
+        return "dates"
+    if values.null_count == 0 and len(values) >= MIN_ROWS and _counts_rows(present):
+        return "identifiers: it counts the rows"
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""
@@ -175,6 +209,21 @@ def _are_dates(texts: Any) -> bool:
     if not all(_DATE.fullmatch(text) for text in few):
         return False
     return all(_DATE.fullmatch(text.strip()) for text in texts.unique().to_pylist())
+
+
+def _are_days(column: Any) -> bool:
+    """Whether all whole numbers are dates written as yyyymmdd."""
+    values = np.unique(numbers(column, "dates"))
+    if values[0] < _FIRST_DAY or values[-1] > _LAST_DAY:
+        return False
+    month, day = values // 100 % 100, values % 100
+    return len(values) > 1 and bool(((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
+
+
+def _counts_rows(column: Any) -> bool:
+    """Whether each row has the next whole number, from 0 or 1."""
+    values = numbers(column, "rows")
+    return bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
 
 
 def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attribute:
@@ -220,8 +269,31 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         return Category(name=name, labels=labels, protected=protected, holds=holds)
     low, high = float(values.min()), float(values.max())
     whole = bool((values == np.rint(values)).all())
+    if whole and len(only := places_of(name, values)):
+        only = tuple(only.tolist())
+        gap: Any = "model" if missing else None
+        return Integer(name=name, low=low, high=high, protected=protected, missing=gap, allowed=only)
     kind_of_number = Integer if whole else Real
     return kind_of_number(name=name, low=low, high=high, protected=protected, missing="model" if missing else None)
+
+
+def places_of(name: str, values: Any) -> Any:
+    """The values of a column of whole numbers that name places, such as postal codes: others do not exist.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    values
+        Its numbers.
+
+    Returns
+    -------
+    ndarray
+        The different values; none where the numbers may be amounts, or are too many to list.
+    """
+    found = np.unique(values)
+    return found if _PLACE.search(name) and 2 < len(found) <= MAX_NUMBERS else found[:0]
 
 
 def _look_otherwise(texts: list[str]) -> bool:

@@ -27,10 +27,12 @@ from fairbits.models import (
     Network,
     Repeated,
     TorchModel,
+    TreeModel,
     attribute,
     is_reference,
     is_url,
     kind_of,
+    side_files,
 )
 
 Ingredients = dict[str, str]
@@ -106,6 +108,8 @@ def of_model(model: Model) -> Ingredients:
             "head": model.head,
             "scored_class": str(model.favourable),
         }
+    if isinstance(model, TreeModel):
+        return found | _of_trees(model)
     if isinstance(model, TorchModel):
         held = ", ".join(f"{do.layer}.{do.neuron}={do.value:.9g}" for do in model.held)
         return found | {
@@ -115,6 +119,23 @@ def of_model(model: Model) -> Ingredients:
             "held": _shown(held or NONE),
         }
     return found
+
+
+def _of_trees(model: TreeModel) -> Ingredients:
+    """What the trees of a model ask, where each answer leads, and what comes out."""
+    trees = model.ensemble
+    members = [np.asarray(one) for one in trees.members]
+    known = [NONE if one is None else np.asarray(one) for one in trees.known]
+    return {
+        "splits": digest(trees.roots, trees.output, trees.feature, trees.left, trees.right, trees.precision),
+        "thresholds": digest(trees.threshold),
+        "missing_ways": digest(trees.missing, trees.missing_left),
+        "category_sets": digest(trees.sets, *members, "known", *known),
+        "leaves": digest(trees.values),
+        "base_score": _shown(", ".join(f"{value:.9g}" for value in trees.base.tolist())),
+        "head": f"{trees.link}, {trees.slope:.9g}",
+        "scored_class": str(model.favourable),
+    }
 
 
 def _activation(one: Activation) -> str:
@@ -271,12 +292,21 @@ def of_origin(original: Any, options: ModelOptions) -> Ingredients:
         found["code"] = _referenced(original)
     elif isinstance(original, str | Path):
         file = Path(original)
-        found["model_file"] = digest(file.read_bytes()) if file.is_file() else NONE
+        found["model_file"] = _of_file(file) if file.is_file() else NONE
     elif original is not None:
         found["code"] = code_of(original)
     if options.factory is not None:
         found["code"] = f"{found['code']} {_referenced(options.factory)}".removeprefix(f"{NONE} ")
     return found
+
+
+def _of_file(file: Path) -> str:
+    """The bytes of a model's file, and of those beside it that hold its weights."""
+    parts: list[Any] = [file.read_bytes()]
+    for name in side_files(file):
+        beside = file.parent / name
+        parts += [name, beside.read_bytes() if beside.is_file() else b""]
+    return digest(*parts)
 
 
 def _referenced(reference: str) -> str:

@@ -49,7 +49,7 @@ def init(
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
     from fairbits.domain import read_arrow
     from fairbits.models import ModelOptions
-    from fairbits.subject import Draft, draft_schema, infer_classes, wider_schema, write_draft
+    from fairbits.subject import Draft, draft_schema, infer_classes, other_schemas, write_draft
 
     if out.exists() and not force:
         raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
@@ -79,7 +79,7 @@ def init(
         "max_twins": max_twins,
     }
     schema = draft_schema(data, **asked)
-    draft = Draft(schema, table, model, delimiter, options, wider=wider_schema(data, schema, **asked))
+    draft = Draft(schema, table, model, delimiter, options, others=other_schemas(data, schema, **asked))
     drafted = write_draft(draft, out, force=force, as_is=as_is, **grants)
     from fairbits.cli.render.init import overview, show
 

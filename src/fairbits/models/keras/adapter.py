@@ -15,7 +15,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason, with_classes
 from fairbits.models.direction import favourable_output, order_note, output_order
-from fairbits.models.input_slots import Slot, slots_of, some_people
+from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of, some_people
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
@@ -132,12 +132,13 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     except NotNative as error:
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
+    filled = slots_note(slots) if slots else ()
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
-        return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
+        return Loaded(inner, encoding, notes=(note, *filled, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
     favourable, order = options.favourable, None
     notes: tuple[str, ...] = ()
@@ -156,7 +157,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     several = schema is not None and outputs == len(schema.classes)
     scored = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(scored, encoding, order, (note, *notes))
+    return Loaded(scored, encoding, order, (note, *filled, *notes))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
@@ -173,7 +174,8 @@ def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tu
             f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
         )
     widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
-    return slots_of(names, widths, schema, options)
+    takes = said_by_types([str(t.dtype).startswith(("int", "uint")) for t in inputs])
+    return slots_of(names, widths, schema, options, takes=takes)[0]
 
 
 def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
@@ -276,7 +278,8 @@ def _in_order(model: Any) -> list[Any]:
     if not hasattr(model, "operations") or not hasattr(model, "inputs") or not hasattr(model, "outputs"):
         raise NotNative("its layers are called by code of its own.")
     if len(model.inputs) != 1 or len(model.outputs) != 1:
-        raise NotNative(f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs.")
+        several = [f"{len(found)} {what}" for found, what in ((model.inputs, "inputs"), (model.outputs, "outputs"))]
+        raise NotNative(f"it has {' and '.join(text for text in several if not text.startswith('1 '))}.")
     chain, current = [], model.inputs[0]
     for operation in model.operations:
         if type(operation).__name__ == "InputLayer":
@@ -316,7 +319,7 @@ def _take(chain: Chain, layer: Any) -> None:
     elif kind in {"ReLU", "LeakyReLU", "ELU", "Softmax"}:
         _layer_activation(chain, layer, kind)
     else:
-        raise NotNative(f"the layer {kind} is not understood.")
+        raise NotNative(f"the layer {layer.name!r} is a {kind}, which is not one of a chain of dense layers.")
 
 
 def _normalise(chain: Chain, layer: Any) -> None:
@@ -355,7 +358,7 @@ def _activate(chain: Chain, name: str, layer: Any) -> None:
     elif name in {"gelu", "leaky_relu", "elu"}:  # as plain names they have Keras's own defaults
         chain.activate(Activation(name, {"gelu": 0.0, "leaky_relu": 0.2, "elu": 1.0}[name]))
     else:
-        raise NotNative(f"the activation {name} of {layer.name!r} is not understood.")
+        raise NotNative(f"the activation {name} of {layer.name!r} has no kernel here.")
 
 
 def _array(variable: Any) -> Matrix:

@@ -28,6 +28,8 @@ _KEEPING = {
     *("BatchNormalization", "LayerNormalization", "Normalization", "Rescaling", "ReLU", "LeakyReLU", "ELU", "PReLU"),
     *("Softmax", "Concatenate", "Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"),
 }  # fmt: skip
+#: Whole numbers in a layer's settings that say nothing about its size: where an object lay in memory, a seed.
+_NO_SIZES = {"shared_object_id", "seed"}
 _MODELS = {"Sequential", "Functional", "Model"}
 #: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
 _HOMES = ("keras", "builtins", "")
@@ -202,6 +204,13 @@ class _Layers:
                 self.plain = False
             self._add(units * ((width or 1) + 1), f"a layer of {units:,} units", _BYTES)
             return units
+        if kind == "Embedding":
+            rows, columns = config.get("input_dim"), config.get("output_dim")
+            if not (isinstance(rows, int) and isinstance(columns, int) and rows > 0 and columns > 0):
+                raise ModelError(f"has an embedding of {rows!r} by {columns!r}; save it again.")
+            self.plain = False
+            self._add(rows * columns, f"an embedding of {rows:,} by {columns:,}", _BYTES)
+            return None
         if kind not in _KEEPING:
             self.plain = False
             self._numbers(config, kind)
@@ -216,7 +225,7 @@ class _Layers:
         while waiting:
             node = waiting.pop()
             if isinstance(node, dict):
-                waiting += node.values()
+                waiting += [value for name, value in node.items() if name not in _NO_SIZES]
             elif isinstance(node, list):
                 waiting += node
             elif isinstance(node, int) and abs(node) * _BYTES > self.limit:

@@ -71,8 +71,10 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
         try:
             check_operators(graph.model, graph.nodes, options.max_model_bytes)
             options = tried(Path(path), schema, options, needs=("onnx", "onnxruntime"))
-            return run_graph(graph, schema, options)
+            return run_graph(graph, schema, options, why=str(error))
         except ModelError as trouble:
+            if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
+                raise
             raise ModelError(
                 f"the ONNX file {str(path)!r} is not a plain dense network: {error} Nor can it run as it is: {trouble}"
             ) from None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.onnx.limits import check_proto
+from fairbits.models.onnx.limits import check_proto, places_of_data
 
 #: Kinds of ONNX tensors by number, as the format fixes them.
 FLOATS, WHOLES, TEXT, TRUTH = frozenset({1, 10, 11}), frozenset({2, 3, 4, 5, 6, 7, 12, 13}), 8, 9
@@ -63,6 +63,29 @@ def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
     return model
 
 
+def side_files(path: Path) -> tuple[str, ...]:
+    """Files beside a model that hold some of its weights, as ONNX may; paths from its folder.
+
+    Parameters
+    ----------
+    path
+        The model's file.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Paths; empty for other formats, and where everything is in one file.
+    """
+    if path.suffix.lower() != ".onnx":
+        return ()
+    from google.protobuf.message import DecodeError
+
+    try:
+        return places_of_data(import_onnx().load(str(path), load_external_data=False), path)
+    except DecodeError:  # said by whoever reads it
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """One input of a graph: (n, width) values of a kind."""
@@ -70,6 +93,7 @@ class Input:
     name: str
     kind: int
     width: int | None
+    flat: bool = False  # (n,) and not (n, 1)
 
 
 class Graph:
@@ -179,7 +203,7 @@ def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
 def _input(entry: Any) -> Input:
     shape = entry.type.tensor_type.shape.dim
     width = int(shape[1].dim_value) or None if len(shape) == 2 else (1 if len(shape) == 1 else None)
-    return Input(entry.name, int(entry.type.tensor_type.elem_type), width)
+    return Input(entry.name, int(entry.type.tensor_type.elem_type), width, len(shape) == 1)
 
 
 def _text(value: object) -> str:

@@ -239,13 +239,54 @@ def _tensors(graph: Any) -> Iterator[Any]:
             yield from attribute.tensors
 
 
+def places_of_data(model: Any, path: Path) -> tuple[str, ...]:
+    """Where constants lie that are not in the file itself, as paths from its folder.
+
+    Parameters
+    ----------
+    model
+        The model's protocol buffer.
+    path
+        The file.
+
+    Returns
+    -------
+    tuple[str, ...]
+        Paths in order; empty where everything is in the file.
+    """
+    tensors = (tensor for graph in _graphs(model, path) for tensor in _tensors(graph) if tensor.external_data)
+    return tuple(sorted({_stated(tensor).get("location", "") for tensor in tensors}))
+
+
+def _stated(tensor: Any) -> dict[str, str]:
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
 def _check_place(tensor: Any, path: Path) -> None:
-    """Data beside the model lies in its folder or below, and nowhere else."""
-    stated = {entry.key: entry.value for entry in tensor.external_data}
-    place = PurePosixPath(stated.get("location", ""))
+    """Data beside the model lies in its folder or below, and nowhere else; and it is there."""
+    stated = _stated(tensor)
+    location = stated.get("location", "")
+    place = PurePosixPath(location)
     found = path.parent / place
-    if place.is_absolute() or ".." in place.parts or "\\" in str(place) or found.is_symlink():
+    outside = place.is_absolute() or ".." in place.parts or "\\" in location or "\0" in location
+    if outside or found.is_symlink() or not found.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(f"the ONNX file {str(path)!r} keeps constants outside its folder; save it as one file.")
+    if not location or not found.is_file():
+        raise ModelError(
+            f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which is not there; put that file "
+            f"beside it, or save the model as one file."
+        )
+    first, count = (stated.get(name, "0") or "0" for name in ("offset", "length"))
+    if not (first.isdecimal() and count.isdecimal() and len(first + count) < 40):
+        raise ModelError(
+            f"the ONNX file {str(path)!r} has constants at {first[:20]!r}, which is no place; save it again."
+        )
+    size = found.stat().st_size
+    if int(first) + int(count) > size:
+        raise ModelError(
+            f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which ends after {size:,} bytes where "
+            f"{int(first) + int(count):,} are needed; copy both files again."
+        )
 
 
 def _inlined(model: Any) -> int:

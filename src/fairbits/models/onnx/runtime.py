@@ -12,11 +12,14 @@ from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, with_classes
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
-from fairbits.models.loaded import Loaded
+from fairbits.models.input_slots import said_by_types, slots_note, slots_of, some_people
+from fairbits.models.loaded import Loaded, read_note, told_from
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
-from fairbits.models.options import ModelOptions
+from fairbits.models.options import ModelOptions, Output
 
 Feed = dict[str, npt.NDArray[Any]]
+#: People on whom it is tried what a graph puts out.
+_TRIAL = 64
 
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
@@ -94,7 +97,8 @@ class Feeder:
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
             return {entry.name: _typed(rows, entry)}
         pairs = zip(self.inputs, self.decoder.columns, strict=True)
-        return {entry.name: _typed(self.decoder.values(column, seen), entry)[:, None] for entry, column in pairs}
+        typed = [(entry, _typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
+        return {entry.name: values if entry.flat else values[:, None] for entry, values in typed}
 
     def _matched(self, schema: Schema) -> tuple[str, ...]:
         names = tuple(entry.name for entry in self.inputs)
@@ -122,7 +126,55 @@ class Feeder:
         return list(zip(self._columns, self.inputs, strict=True))
 
 
-def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loaded:
+class SlotFeeder:
+    """Encoded rows as the inputs of a graph with several, some of which hold several attributes."""
+
+    def __init__(self, inputs: list[Input], schema: Schema, options: ModelOptions):
+        names, widths = [entry.name for entry in inputs], [entry.width for entry in inputs]
+        takes = said_by_types([entry.kind not in FLOATS for entry in inputs])
+        self.slots, self.encoding = slots_of(names, widths, schema, options, takes=takes)[0]
+        self.inputs = inputs
+        self._schema = schema
+
+    def feed(self, rows: npt.NDArray[Any]) -> Feed:
+        """Inputs of the graph.
+
+        Parameters
+        ----------
+        rows
+            Encoded people, (n, width).
+
+        Returns
+        -------
+        Feed
+            Arrays by name of the input.
+        """
+        found: Feed = {}
+        for entry, slot in zip(self.inputs, self.slots, strict=True):
+            values = np.asarray(rows[:, slot.start : slot.stop])
+            if entry.kind == TEXT:
+                values = np.column_stack([self._texts(name, values[:, i]) for i, name in enumerate(slot.attributes)])
+            typed = _typed(values, entry)
+            found[entry.name] = typed[:, 0] if entry.flat else typed
+        return found
+
+    def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        attribute = self._schema[name]
+        return np.array([attribute.read(code) for code in codes.tolist()], dtype=object)
+
+
+def _feeder(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
+    """What fills the inputs: one by one from the columns of their names, else by names and types of groups."""
+    inputs = graph.inputs
+    known = table_columns(schema)
+    wide = any(entry.width not in (None, 1) for entry in inputs)
+    named = options.columns or all(entry.name in known for entry in inputs)
+    if len(inputs) < 2 or (named and not wide) or (len(inputs) == len(known) and not wide):
+        return Feeder(inputs, schema, options.columns)
+    return SlotFeeder(inputs, schema, options)
+
+
+def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input.
 
     Parameters
@@ -133,6 +185,8 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         The attributes, and what is decided; None where they are not known.
     options
         How the model is to be read and called.
+    why
+        Why it is not read as a network, for a note.
 
     Returns
     -------
@@ -162,29 +216,57 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions) -> Loa
         )
         return Loaded(box, None, graph.classes)
     encoded = _one_hot(graph, schema, options)
-    feeder = None if encoded is not None else Feeder(graph.inputs, schema, options.columns)
-    encoding = encoded if feeder is None else feeder.decoder.encoding
+    feeder = None if encoded is not None else _feeder(graph, schema, options)
+    encoding = encoded if encoded is not None else _encoding(feeder)
     guessed = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
     order = output_order(schema, graph.classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
     only = graph.inputs[0]
+
+    def ask(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return run({only.name: _typed(rows, only)} if feeder is None else feeder.feed(rows))
+
+    output = options.output
+    if output is None and schema.classes and graph.classes is None:
+        output = _put_out(graph, ask, encoding.encode(some_people(schema, _TRIAL)))
     box = BlackBox(
-        (lambda rows: run({only.name: _typed(rows, only)}))
-        if feeder is None
-        else (lambda rows: run(feeder.feed(rows))),
-        len(feeder.names) if feeder is not None else only.width or 1,
+        ask,
+        encoding.width,
         favourable=favourable,
-        output=options.output,
+        output=output,
         batch=options.batch,
         name=name,
     )
     notes = order_note(schema, graph.classes, options, single=None)
+    if isinstance(feeder, SlotFeeder):
+        notes = (*slots_note(feeder.slots), *notes)
+    if why:
+        notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
+    if output == "logit":
+        notes = (*notes, *read_note(output, options))
     if encoded is not None:
         notes = (*notes, "the graph's only input is as wide as the schema one-hot encoded: it was taken for that.")
     own = guessed if schema.classes else None
     named = names_decide(schema, graph.classes)
     return Loaded(with_classes(box, schema, order), encoding, own, notes, named)
+
+
+def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Output | None:
+    """Logits, where the graph ends in neither a sigmoid nor a softmax and people's numbers are no probabilities."""
+    end = graph.made_by.get(graph.output)
+    if end is not None and end.op_type in {"Sigmoid", "Softmax", "HardSigmoid"}:
+        return None
+    try:
+        found = np.asarray(ask(rows), dtype=np.float32).reshape(len(rows), -1)
+    except Exception:  # noqa: BLE001 - random people may be none that it takes: the table decides
+        return None
+    return "logit" if np.isfinite(found).all() and told_from(found, regression=False) == "logit" else None
+
+
+def _encoding(feeder: Feeder | SlotFeeder | None) -> Encoding:
+    assert feeder is not None  # noqa: S101 - there is none only where rows are one-hot
+    return feeder.encoding if isinstance(feeder, SlotFeeder) else feeder.decoder.encoding
 
 
 def _one_hot(graph: Graph, schema: Schema, options: ModelOptions) -> Encoding | None:

@@ -105,6 +105,10 @@ def chain_of_module(module: Any) -> Chain:
         If it cannot be traced, or is no chain.
     """
     torch = import_torch("reading PyTorch modules")
+    if isinstance(module, torch.jit.ScriptModule):
+        script = Chain()
+        _take_script(script, module, "")
+        return script
     try:
         traced = torch.fx.symbolic_trace(module)
     except Exception as error:  # noqa: BLE001 - tracing runs the module's own code
@@ -126,6 +130,19 @@ def chain_of_module(module: Any) -> Chain:
             _take(chain, node, traced)
         current = node
     return chain
+
+
+def _take_script(chain: Chain, module: Any, path: str) -> None:
+    """The layers of a compiled Sequential; what a compiled forward method of its own does is not read."""
+    kind = str(getattr(module, "original_name", type(module).__name__))
+    children = list(module.named_children())
+    if kind == "Sequential":
+        for name, child in children:
+            _take_script(chain, child, f"{path}.{name}" if path else name)
+    elif children or not path:
+        raise NotNative(f"it is TorchScript, and the forward method of {kind} is run there and not read.")
+    else:
+        take_operation(chain, kind.lower(), _settings_of(module), _parameters(module, path))
 
 
 def _take(chain: Chain, node: Any, traced: Any) -> None:
@@ -195,7 +212,23 @@ def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Paramet
     elif name in _ACTIVATIONS:
         chain.activate(_ACTIVATIONS[name](given))
     else:
-        raise NotNative(f"the operation {name} is not understood.")
+        raise NotNative(_not_understood(name))
+
+
+def _not_understood(name: str) -> str:
+    """Why an operation has no place in a network here."""
+    if name.startswith("conv"):
+        return f"the layer {name} is a convolution, which has no kernel here."
+    if name in _OTHER_ACTIVATIONS:
+        return f"the activation {name} has no kernel here."
+    return f"the operation {name} is not one of a chain of dense layers."
+
+
+#: Activations of PyTorch that are known by name and run there.
+_OTHER_ACTIVATIONS = {
+    *("silu", "mish", "selu", "celu", "softplus", "softsign", "hardtanh", "hardswish", "hardsigmoid", "relu6", "prelu"),
+    *("logsigmoid", "tanhshrink", "hardshrink", "softshrink", "threshold", "glu", "rrelu"),
+}  # fmt: skip
 
 
 def _normalise(chain: Chain, given: dict[str, Any], held: Parameters) -> None:

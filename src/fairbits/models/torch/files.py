@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickletools
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.limits import MAX_DESCRIPTION
-from fairbits.models.loaded import Loaded, read_note, read_output
+from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
@@ -52,6 +53,7 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
     try:
         return Loaded(read_output(archive.chain().network(options.favourable), options))
     except NotNative as error:
+        why = str(error)
         if not options.trust_pickle:
             raise ModelError(
                 f"the model {str(path)!r} is no chain of dense layers ({str(error).rstrip('.')}), and running it means "
@@ -60,13 +62,28 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
     torch = import_torch("running an exported program")
     options = tried(path, schema, options, needs=("torch",))
     try:
-        module = torch.export.load(str(path)).module()
+        program = torch.export.load(str(path))
+        module, names = program.module(), list(program.graph_signature.user_inputs)
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
         raise ModelError(f"the model {str(path)!r} cannot be loaded by torch.export: {reason(error)}") from None
-    from fairbits.models.torch.module import TorchModel
+    fixed = _fixed_rows(program)
+    if fixed is not None:
+        raise ModelError(
+            f"the model {str(path)!r} was exported for {fixed:,} rows at a time and takes no others; export it with "
+            f"dynamic_shapes, the first size of each input being torch.export.Dim.DYNAMIC."
+        )
+    from fairbits.models.torch.inputs import running
 
-    model = TorchModel.of(module, schema, options)
-    return Loaded(model, notes=read_note(model.output, options))
+    return running(module, schema, options, why, names=[str(name) for name in names])
+
+
+def _fixed_rows(program: Any) -> int | None:
+    """The only number of rows that an exported program takes; None where it takes any."""
+    wanted = set(program.graph_signature.user_inputs)
+    places = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted]
+    shapes = [tuple(getattr(node.meta.get("val"), "shape", ())) for node in places]
+    sizes = [shape[0] for shape in shapes if shape]
+    return next((size for size in sizes if type(size) is int), None)
 
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -239,7 +256,7 @@ def rewrite_weights(network: Network, original: Path, path: Path, options: Model
     held = _load(torch, original, options)
     if isinstance(held, torch.nn.Module):
         held.load_state_dict(_changed_state(network, held))
-        torch.save(held, path)
+        held.save(str(path)) if isinstance(held, torch.jit.ScriptModule) else torch.save(held, path)
     else:
         rewrite_module(network, module_of(original, options), path)
 
@@ -283,9 +300,31 @@ def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
         start = file.read(2)
     if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6
         raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file; save its state_dict() again.")
+    if _is_script(path):
+        return _load_script(torch, path, options)
     try:
         return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
         if "weights_only" in str(error) or "Unsupported global" in str(error):
             raise _more_than_weights(path) from None
         raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file: {reason(error)}") from None
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a file holds compiled code (torch.jit.save) beside its weights."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return any("/code/" in name and name.endswith(".py") for name in file.namelist())
+    except Exception:  # noqa: BLE001 - a damaged file, or no archive, is named by whoever reads it
+        return False
+
+
+def _load_script(torch: Any, path: Path, options: ModelOptions) -> Any:
+    if not options.trust_pickle:
+        raise _more_than_weights(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is called old; files of it are there
+            return torch.jit.load(str(path), map_location="cpu")
+    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable TorchScript file: {reason(error)}") from None

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from fairbits.domain import Schema
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
-from fairbits.models.input_slots import Slot, slots_of, some_people
+from fairbits.models.foreign import attribute
+from fairbits.models.input_slots import Slot, slots_note, slots_of, some_people
 from fairbits.models.loaded import Loaded, read_note
 from fairbits.models.options import ModelOptions
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.module import TorchModel
 
+#: Which inputs get whole numbers: none, those of categories, those of integers too.
+_Whole = Literal["none", "categories", "integers"]
 #: Ways to hand over codes: as whole numbers or not, and a single attribute as a column or as a plain row of numbers.
-_WAYS = ((False, False), (True, False), (True, True), (False, True))
+_WAYS: tuple[tuple[_Whole, bool], ...] = (
+    *(("none", False), ("categories", False), ("integers", False)),
+    *(("categories", True), ("integers", True), ("none", True)),
+)
 _TRIAL = 64
 
 
-def running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+def running(
+    module: Any, schema: Schema | None, options: ModelOptions, why: str, *, names: Sequence[str] | None = None
+) -> Loaded:
     """A module as a model that runs in PyTorch.
 
     Parameters
@@ -32,6 +40,8 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
         How the model is to be read and called.
     why
         Why it is not native, for the note.
+    names
+        Names of its inputs, where they are known better than by its ``forward``.
 
     Returns
     -------
@@ -43,20 +53,20 @@ def running(module: Any, schema: Schema | None, options: ModelOptions, why: str)
     ModelError
         If an input cannot be mapped to attributes, or it fails on people of the schema.
     """
-    names = input_names(module)
+    names = list(names or input_names(module))
     note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
     if len(names) > 1:
         if schema is None:
             raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
-        model, encoding = _with_slots(module, names, schema, options)
-        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
+        model, encoding, filled = _with_slots(module, names, schema, options)
+        return Loaded(model, encoding, notes=(note, *filled, *read_note(model.output, options)))
     try:
         model = TorchModel.of(module, schema, options)
     except ModelError as error:
         if schema is None:
             raise
         try:
-            model, encoding = _with_slots(module, names or ["rows"], schema, options)
+            model, encoding, _ = _with_slots(module, names or ["rows"], schema, options)
         except ModelError:
             raise error from None  # what it says of plain rows is closer to the matter
         return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
@@ -76,28 +86,37 @@ def input_names(module: Any) -> list[str]:
     list[str]
         Names; empty where they cannot be found out.
     """
+    method = attribute(module, "forward")
+    script = attribute(method, "schema")  # TorchScript has no Python signature
+    if script is not None:
+        mine = list(script.arguments)[1:]
+        return [str(one.name) for one in mine if not one.has_default_value()]
     try:
-        parameters = inspect.signature(module.forward).parameters.values()
-    except (AttributeError, TypeError, ValueError):  # compiled code, or no method of that name
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):  # compiled code, or no method of that name
         return []
     asked = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [one.name for one in parameters if one.kind in asked and one.default is inspect.Parameter.empty]
 
 
-def _with_slots(module: Any, names: Sequence[str], schema: Schema, options: ModelOptions) -> tuple[TorchModel, Any]:
-    slots, encoding = slots_of(names, [None] * len(names), schema, options)
-    rows = encoding.encode(some_people(schema, _TRIAL))
+def _with_slots(
+    module: Any, names: Sequence[str], schema: Schema, options: ModelOptions
+) -> tuple[TorchModel, Encoding, tuple[str, ...]]:
     complaint: ModelError | None = None
-    for whole, flat in _WAYS:
-        try:
-            return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
-        except ModelError as error:
-            complaint = complaint or error
+    for slots, encoding in slots_of(names, [None] * len(names), schema, options):
+        rows = encoding.encode(some_people(schema, _TRIAL))
+        for whole, flat in _WAYS:
+            try:
+                model = TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows)
+            except ModelError as error:
+                complaint = complaint or error
+            else:
+                return model, encoding, slots_note(slots)
     assert complaint is not None  # noqa: S101 - there is always a way to try
     raise complaint
 
 
-def _cut(module: Any, slots: tuple[Slot, ...], *, whole: bool, flat: bool) -> Any:
+def _cut(module: Any, slots: tuple[Slot, ...], *, whole: _Whole, flat: bool) -> Any:
     """A module of one tensor that hands its columns on to a module of several."""
     torch = import_torch("running PyTorch modules")
 
@@ -110,8 +129,11 @@ def _cut(module: Any, slots: tuple[Slot, ...], *, whole: bool, flat: bool) -> An
             given = []
             for slot in slots:
                 piece = rows[:, slot.start : slot.stop]
-                piece = piece.long() if whole and slot.whole else piece
+                wanted = {"none": False, "categories": slot.codes, "integers": slot.whole}[whole]
+                piece = piece.long() if wanted else piece
                 given.append(piece[:, 0] if flat and slot.single else piece)
             return self.inner(*given)
 
-    return Cut().eval()
+    cut = Cut()
+    cut.training = False  # the module itself is past training; one that was exported refuses to be told
+    return cut

@@ -17,9 +17,10 @@ from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.black_box import reason
+from fairbits.models.loaded import told_from
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.torch.adapter import import_torch
-from fairbits.models.torch.trial import layers_of, rows_for, told_from
+from fairbits.models.torch.trial import layers_of, rows_for
 
 #: Rows on which a fresh module is tried: what it puts out tells probabilities from logits.
 _TRIAL = 64

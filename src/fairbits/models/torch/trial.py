@@ -12,34 +12,11 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.foreign import attribute
 from fairbits.models.input_slots import some_people
-from fairbits.models.options import ModelOptions, Output
+from fairbits.models.options import ModelOptions
 from fairbits.models.torch.adapter import import_torch
 
 #: Rows in, outputs out.
 Run = Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
-
-
-def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
-    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
-
-    Parameters
-    ----------
-    found
-        Outputs on trial rows, (n, outputs).
-    regression
-        Whether the subject has no classes.
-
-    Returns
-    -------
-    Output
-        "probability", "logit" or "value".
-    """
-    if regression:
-        return "value"
-    within = bool(((found >= 0) & (found <= 1)).all())
-    if found.shape[1] == 1:
-        return "probability" if within else "logit"
-    return "probability" if within and np.allclose(found.sum(axis=1), 1, atol=1e-4) else "logit"
 
 
 def rows_for(
@@ -121,7 +98,9 @@ def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
 
         return hook
 
-    leaves = [(name, m) for name, m in module.named_modules() if name and not list(m.children())]
+    # Compiled modules cannot be looked into.
+    open_ = [(name, m) for name, m in module.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
+    leaves = [(name, m) for name, m in open_ if name and not list(m.children())]
     try:
         handles = [m.register_forward_hook(watch(name)) for name, m in leaves]
         run(rows)

@@ -410,4 +410,7 @@ class _Margins:
 
     def predict(self, rows: Any) -> Any:
         """What the booster predicts for a frame or an array."""
-        return self._booster.inplace_predict(rows)
+        import xgboost
+
+        # The shortcut without a matrix is for trees only.
+        return self._booster.predict(xgboost.DMatrix(rows, enable_categorical=True))

@@ -23,7 +23,7 @@ from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
-from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.features import MISSING_TEXTS, Features, Read, spellings
 
 _CLASSIFIES: dict[str, Link] = {
     "Logloss": "logistic",
@@ -160,17 +160,14 @@ def _pool(catboost: Any, model: Any, schema: Schema | None) -> Any:
         if attribute is None or attribute.kind == "real":
             raise NotNative(f"its categories of {names[place]!r} are not known.")
         codes = range(int(attribute.low), int(attribute.upper) + 1)
-        columns[place] = _texts(attribute.labels) if attribute.kind == "category" else [str(code) for code in codes]
+        texts = list(attribute.labels) if attribute.kind == "category" else [str(code) for code in codes]
+        columns[place] = [way for text in texts for way in spellings(text)] + list(MISSING_TEXTS)
     rows = max(len(found) for found in columns.values())
     table = np.zeros((rows, len(names)), dtype=object)
     table[:] = 0.0
     for place, found in columns.items():
         table[:, place] = [found[i % len(found)] for i in range(rows)]
     return catboost.Pool(table, cat_features=places, feature_names=names)
-
-
-def _texts(labels: tuple[str, ...]) -> list[str]:
-    return ["nan" if label == "(missing)" else label for label in labels]
 
 
 def _read(document: Any) -> Read:
@@ -213,7 +210,9 @@ def _checked(document: Any) -> Read:
         scale=float(scale),
     )
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
-    features = Features(() if made_up else names, count, columns.values(), derived=columns.derived())
+    features = Features(
+        () if made_up else names, count, columns.values(), derived=columns.derived(), seen=columns.seen()
+    )
     return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
 
 
@@ -242,6 +241,16 @@ class _Columns:
         self._place = {value: i for i, value in enumerate(self._hashes)}
         self._statistics: dict[str, int] = {}
         self._derived: dict[int, tuple[int, dict[int, float]]] = {}
+        #: Categories that the model has seen, by feature.
+        self._seen: dict[int, set[str]] = {}
+        for feature in categories:
+            known = (self._place.get(int(value) & 0xFFFFFFFF) for value in feature.get("values") or ())
+            mine = {self.texts[place] for place in known if place is not None}
+            self._seen[int(feature["flat_feature_index"])] = mine
+
+    def seen(self) -> dict[int, frozenset[str]]:
+        """The texts that the model has seen of each categorical feature, as far as they have been named."""
+        return {flat: frozenset(texts) for flat, texts in self._seen.items()}
 
     def values(self) -> dict[int, tuple[Any, ...] | None]:
         """What the categorical features' numbers stand for."""
@@ -308,6 +317,8 @@ class _Columns:
         for place, value in enumerate(self._hashes):
             signed = value - (1 << 32) if value >= 1 << 31 else value
             seen = known.get(_mixed(0, signed & _WHOLE))
+            if seen is not None:
+                self._seen.setdefault(flat, set()).add(self.texts[place])
             if seen is None:
                 inside, total = 0.0, 0.0
             elif kind == "Borders":

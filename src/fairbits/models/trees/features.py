@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import (
     MISSING,
@@ -23,6 +24,7 @@ from fairbits.domain import (
     values_of,
 )
 from fairbits.errors import ModelError, choose_from
+from fairbits.models.dummies import dummy_columns
 from fairbits.models.options import ModelOptions
 from fairbits.models.trees.ensemble import Ensemble
 
@@ -35,6 +37,7 @@ class Features:
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
     ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
+    ``seen`` are the texts that the model has seen of a feature, where its library takes categories as text alone.
     """
 
     names: tuple[str, ...]
@@ -43,6 +46,7 @@ class Features:
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
     derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
+    seen: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,16 +154,7 @@ def _columns(
 
 def _all_columns(schema: Schema) -> tuple[str, ...]:
     """The table's columns, and what its categories are called when pandas spreads them out."""
-    return (*table_columns(schema), *_dummies(schema))
-
-
-def _dummies(schema: Schema) -> dict[str, tuple[str, int]]:
-    return {
-        f"{attribute.name}_{label}": (attribute.name, i)
-        for attribute in schema.attributes
-        if attribute.kind == "category" and not attribute.columns
-        for i, label in enumerate(attribute.labels)
-    }
+    return (*table_columns(schema), *dummy_columns(schema))
 
 
 def _match(name: str, schema: Schema) -> str | None:
@@ -180,7 +175,7 @@ def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
             return attribute.name, attribute.columns.index(column)
         if column == attribute.name:
             return attribute.name, None
-    dummies = _dummies(schema)
+    dummies = dummy_columns(schema)
     if column in dummies:
         return dummies[column]
     schema.column(column)  # names the slip
@@ -201,6 +196,12 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if categorical:
         known = features.categories[place] or _unplaced(attribute, features)
         if known is not None:
+            seen = features.seen.get(place)
+            if seen is not None:
+                # Without statistics, only categories that some split asks about are known; others make no difference.
+                counted = any(feature == place for feature, _ in features.derived.values())
+                by_text, notes = _by_text(attribute, known, seen, name, counted=counted)
+                return Lookup(np.array([place]), by_text, int(attribute.low)), notes if used else []
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
         return number, notes
@@ -216,6 +217,9 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
                 f"numbered in alphabetical order, as pandas does."
             )
         return Lookup(np.array([place]), np.array(table)), notes
+    if all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
+        spelled = [[np.nan if label == MISSING else float(label)] for label in attribute.labels]
+        return Lookup(np.array([place]), np.array(spelled)), notes
     if features.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
             f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
@@ -234,30 +238,100 @@ def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | Non
 
 
 def _by_value(
-    attribute: Attribute, place: int, known: tuple[Any, ...], refuses: bool, name: str
+    attribute: Attribute,
+    place: int,
+    known: tuple[Any, ...],
+    refuses: bool,
+    name: str,
 ) -> tuple[Part, list[str]]:
     number = {text_of(value): i for i, value in enumerate(known)}
+    notes: list[str] = []
     if attribute.kind == "integer":
         texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
-        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value)}
+        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
     else:
         texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
-        if "nan" in number and MISSING in texts:  # CatBoost keeps a missing category as a text
-            number[MISSING] = number["nan"]
-    strange = [text for text in texts if text not in number and text != MISSING]
-    if strange and (refuses or len(strange) == len(texts)):
+        for text in texts:  # the zeros of "02139" may have been lost before it was trained, "true" been "True"
+            known_as = next((way for way in (*spellings(text), text.lstrip("0")) if way in number), None)
+            if known_as is not None:
+                number[text] = number[known_as]
+    exist = {text_of(code) for code in attribute.allowed} if attribute.allowed and attribute.kind == "integer" else None
+    there = texts if exist is None else [text for text in texts if text in exist]
+    strange = [text for text in there if text not in number and text != MISSING]
+    if strange and (refuses or len(strange) == len(there)):
         raise ModelError(
             f"{name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
             f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
         )
-    notes = []
     if strange:
         notes.append(
             f"{name} does not know {', '.join(map(repr, strange[:4]))} of {attribute.name!r} and reads it as missing."
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
+
+
+def _by_text(
+    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str, *, counted: bool
+) -> tuple[npt.NDArray[np.float64], list[str]]:
+    """The model's number for each value, by the text that it was given for it, which may be another spelling."""
+    number = {text_of(value): i for i, value in enumerate(known)}
+    if attribute.kind == "integer":
+        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
+    else:
+        texts = list(attribute.labels)
+    found: list[float] = []
+    notes: list[str] = []
+    strange: list[str] = []
+    for text in texts:
+        ways = tuple(one for one in MISSING_TEXTS if one not in texts) if text == MISSING else spellings(text)
+        chosen = next((one for one in ways if one in seen), None)
+        if chosen is None and text != MISSING:
+            strange.append(text)
+        elif chosen is None:
+            notes.append(
+                f"{name} knows a missing {attribute.name!r} under none of the usual names (nan, NA, …), so that it is "
+                f"read as a category new to it; write the text that it was trained on into the table."
+            )
+        elif text == MISSING and chosen != "nan":
+            notes.append(f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one.")
+        found.append(number.get(ways[0] if chosen is None else chosen, np.nan))
+    if strange and counted and attribute.kind == "category":
+        shown = ", ".join(map(repr, strange[:4]))
+        notes.append(f"{name} has never seen {shown} of {attribute.name!r} and reads it as a category new to it.")
+    return np.array(found, dtype=np.float64)[:, None], notes
+
+
+#: What people write for a missing category where a library takes text alone.
+MISSING_TEXTS = (
+    *("nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null", "<NA>"),
+)
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """How a value may have been written as text: truth values and whole numbers have several ways.
+
+    Parameters
+    ----------
+    text
+        A label, or a whole number.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The text itself first.
+    """
+    if text in ("true", "false"):
+        digit = str(int(text == "true"))
+        return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return (text, f"{text}.0")
+    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
+
+
+def _digits(label: str) -> bool:
+    return label.isascii() and label.isdecimal()
 
 
 def _is_whole(value: Any) -> bool:

@@ -7,7 +7,6 @@ categories in a split's set go right. Its schema: ``doc/model.schema`` of XGBoos
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -23,6 +22,8 @@ _IDENTITY = (
     *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
     *("reg:linear", "reg:expectileerror", "rank:pairwise", "rank:ndcg", "rank:map"),
 )
+#: The newest version whose files are known.
+_NEWEST = 3
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
@@ -44,9 +45,13 @@ def ensemble_of_document(document: Any) -> Read:
     Damaged
         If something is missing, or does not fit.
     NotNative
-        If it is linear.
+        If it is linear, or of a version or an objective that is not known.
     """
     learner = _table(document, "learner")
+    if _major(document) > _NEWEST:
+        raise NotNative(
+            f"it was written by XGBoost {_major(document)}, and files up to version {_NEWEST} are known here."
+        )
     facts = _table(learner, "learner_model_param")
     features = _whole(facts, "num_feature")
     classes = _whole(facts, "num_class", 0)
@@ -62,7 +67,7 @@ def ensemble_of_document(document: Any) -> Read:
         raise Damaged(f"it has {features} features, but {len(names)} names and {len(kinds)} types.")
     name = booster.get("name")
     if name == "gblinear":
-        raise NotNative("it is linear (gblinear).")
+        raise NotNative("its booster is gblinear, which has weights and no trees.")
     if name not in ("gbtree", "dart"):
         raise Damaged(f"its booster is {name!r}; gbtree, dart and gblinear are known.")
     inner = _table(booster, "gbtree") if name == "dart" else booster
@@ -333,33 +338,3 @@ def is_xgboost(document: Any) -> bool:
         True where it has.
     """
     return isinstance(document, dict) and isinstance(document.get("learner"), dict)
-
-
-def linear_of_document(document: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]:
-    """Weights, bias with base margin, and the link of a gblinear booster.
-
-    Parameters
-    ----------
-    document
-        The document.
-
-    Returns
-    -------
-    tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]
-        Weights (features, outputs), bias (outputs,), and the link.
-
-    Raises
-    ------
-    Damaged
-        If weights are not finite.
-    """
-    learner = _table(document, "learner")
-    facts = _table(learner, "learner_model_param")
-    features, outputs = _whole(facts, "num_feature"), max(_whole(facts, "num_class", 0), 1)
-    objective = str(_table(learner, "objective").get("name", ""))
-    link, _ = _link(objective, outputs)
-    model = _table(_table(learner, "gradient_booster"), "model")
-    flat = _numbers(model, "weights", np.float64, (features + 1) * outputs).reshape(features + 1, outputs)
-    if not math.isfinite(float(np.abs(flat).max(initial=0.0))):
-        raise Damaged("its weights are not finite.")
-    return flat[:-1], flat[-1] + _base(facts, objective, outputs, _major(document)), link
