@@ -99,7 +99,8 @@ class Repair:
     proved. ``loss_upper`` and ``balanced_loss_upper`` are the upper ends of what it loses on the plan's rows;
     ``within_budget`` says that both keep the budget. ``dominated`` says that another one is at least as good in
     everything on the plan's half, and better in something; ``on_front`` says the same of the held-out half, turned
-    round.
+    round. ``raises`` says what there is more of than before on the plan's half, in words: people who flip, or mean k
+    of rows. It is empty for a repair that may be chosen.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Repair:
     k_max_proved: int | None = None
     proof: str = ""
     dominated: bool = False
+    raises: str = ""
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
     held_out_loss_low: float | None = None  # 95 % interval of the accuracy lost on held-out rows

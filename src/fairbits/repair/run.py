@@ -15,7 +15,7 @@ from fairbits.domain import GrantOptions, quality
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import check_measure
 from fairbits.models import Model, Network
-from fairbits.repair.choice import pick, undominated
+from fairbits.repair.choice import pick, raised, undominated
 from fairbits.repair.evidence import Halves, split
 from fairbits.repair.export import Export, export, remove_old
 from fairbits.repair.files import write
@@ -93,8 +93,9 @@ def repair_run(
     Returns
     -------
     RepairResult
-        Of all repairs that keep the budget and are not dominated on the plan's half, the one with the lowest proved k
-        is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
+        Of all repairs that keep the budget, make no more people flip and are not dominated on the plan's half, the one
+        with the lowest proved k is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where
+        there is none.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
     asked = {
@@ -322,6 +323,7 @@ def judged_all(
                 yardstick=p.yardstick,
                 k_max_proved=bound,
                 proof=proof,
+                raises=raised(before[0].figures, plan.figures),
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
                 held_out_loss_low=unseen.lower,
