@@ -17,6 +17,7 @@ from fairbits.errors import CapabilityError
 from fairbits.measure import evaluator_of
 from fairbits.models import save_estimator
 from fairbits.repair.guard_files import export_guard, favourable_of
+from fairbits.repair.proposals import arrays as arrays_module
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.module import module_text
 from fairbits.repair.proposals.onnx import write_guard_onnx
@@ -154,6 +155,17 @@ def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
         found = _bare(tmp_path / "guard.skops", table.codes, tmp_path)
         np.testing.assert_allclose(found, guard.people_scores(table.codes), rtol=1e-5, atol=1e-2)
         assert np.abs(found - forest.predict(table.codes)).max() > 50
+
+
+def test_too_many_twins_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, and the Python file is left."""
+    monkeypatch.setattr(arrays_module, "MAX_TERMS", 5)
+    guard, subject = _guard(wired(), 2)
+    with pytest.raises(CapabilityError, match=r"the 3 twins need [\d,]+ numbers, more than the 5 of a graph; the Python"):
+        GuardArrays.of(guard)
+    written = export_guard(guard, subject, tmp_path, people().codes)
+    assert [path.name for path in written.files] == ["repaired.py"]
+    assert any("not written as .onnx" in line for line in written.warnings)
 
 
 def test_what_no_part_of_scikit_learn_says(tmp_path: Path) -> None:
