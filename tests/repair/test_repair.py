@@ -379,7 +379,14 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
     assert {row["k_max_proved"] for row in rows if row["repair"] == "guard-4"} == {4}
     assert {row["k_max_proved"] for row in rows if row["repair"] == "shrink-50"} == {None}
     assert {"average", "guard-1", "guard-2", "guard-4", "guard-8", "distilled", "blind"} <= set(result.names)
-    assert result["distilled"].k_max_proved == 1
+    distilled = result["distilled"]
+    assert distilled.k_max_proved == 1
+    assert 0.9 < distilled.fidelity <= 1  # type: ignore[operator]
+    assert 0 < distilled.fidelity_apart < 0.05  # type: ignore[operator]
+    told = next(line for line in result.warnings if line.startswith("distilled was taught the average"))
+    assert f"{distilled.fidelity:.1%} are decided alike, and its accuracy is {distilled.held_out.accuracy:.1%}" in told
+    assert {row["fidelity"] for row in rows if row["repair"] == "distilled"} == {distilled.fidelity}
+    assert {row["fidelity"] for row in rows if row["repair"] == "blind"} == {None}
     assert [path.name for path in result.files] == ["repaired.onnx", "repaired.py"]
     assert result.subject_file is not None
     again = load_subject(result.subject_file)

@@ -125,6 +125,8 @@ class Repair:
     source: Any = field(default=None, repr=False, compare=False)  # what is written, where it is not the model itself
     family: str = "repair"  # who proposed it: the name of its proposer
     coding: str = ""  # which groups it was told about, where it was told any
+    fidelity: float | None = None  # share of held-out rows that a distilled model decides as the average does
+    fidelity_apart: float | None = None  # how far its scores lie from the average there, on the mean
     fitted: Fitted | None = field(default=None, repr=False)  # a model that was fitted anew, with its own inputs
 
 

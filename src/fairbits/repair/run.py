@@ -178,6 +178,7 @@ def repair_run(
         subject_file=written.subject_file,
         warnings=(
             *planner.notes,
+            *_faithful(repairs, len(halves.held_out.rows)),
             *written.warnings,
             *_not_attacked(attack, chosen),
             *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
@@ -333,6 +334,7 @@ def judged_all(
                 family=family,
                 coding=p.coding,
                 fitted=p.fitted,
+                **_fidelity(p, held_out, halves, setting),
             )
         )
         judgements.append(held_out)
@@ -344,6 +346,37 @@ def judged_all(
     best_ones = undominated(repairs, setting.measure)
     repairs = [replace(r, dominated=not best) for r, best in zip(repairs, best_ones, strict=True)]
     return list(zip(repairs, judgements, strict=True))
+
+
+def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> dict[str, float | None]:
+    """How close a distilled model keeps to its teacher on held-out rows: decisions alike, and the mean distance."""
+    if p.teacher is None:
+        return {}
+    subject, rows = setting.subject, halves.held_out.rows
+    inputs = subject.encoding.encode(rows)
+    scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
+    same = None
+    if not subject.schema.regression:
+        same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
+    return {"fidelity": same, "fidelity_apart": float(np.abs(scores[0] - scores[1]).mean())}
+
+
+def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
+    """What is said about distilled models: how faithful they are to the average, and what both get right."""
+    found = []
+    for one in repairs:
+        if one.fidelity_apart is None:
+            continue
+        alike = "" if one.fidelity is None else f", {one.fidelity:.1%} are decided alike"
+        average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
+        beside = "" if average is None else f" (the average's: {average:.1%})"
+        by = quality(regression=one.fidelity is None)
+        found.append(
+            f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores lie "
+            f"{one.fidelity_apart:.3g} from it on the mean{alike}, and its {by} is "
+            f"{one.held_out.accuracy:.1%}{beside}."
+        )
+    return found
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
