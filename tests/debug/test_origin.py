@@ -129,7 +129,12 @@ def test_estimators_are_cloned_and_fitted_again(rng: np.random.Generator, kind: 
     if kind == "catboost":
         catboost = pytest.importorskip("catboost")
         made["catboost"] = catboost.CatBoostClassifier(
-            iterations=10, subsample=0.5, bootstrap_type="Bernoulli", random_seed=0, verbose=0, allow_writing_files=False
+            iterations=10,
+            subsample=0.5,
+            bootstrap_type="Bernoulli",
+            random_seed=0,
+            verbose=0,
+            allow_writing_files=False,
         )
     encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
     model = make_pipeline(encoder, made[kind])

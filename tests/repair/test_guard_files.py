@@ -161,7 +161,9 @@ def test_too_many_twins_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """One sentence, and the Python file is left."""
     monkeypatch.setattr(arrays_module, "MAX_TERMS", 5)
     guard, subject = _guard(wired(), 2)
-    with pytest.raises(CapabilityError, match=r"the 3 twins need [\d,]+ numbers, more than the 5 of a graph; the Python"):
+    with pytest.raises(
+        CapabilityError, match=r"the 3 twins need [\d,]+ numbers, more than the 5 of a graph; the Python"
+    ):
         GuardArrays.of(guard)
     written = export_guard(guard, subject, tmp_path, people().codes)
     assert [path.name for path in written.files] == ["repaired.py"]

@@ -210,8 +210,8 @@ class _Ladder:
         unsettled = max((one for one in statements if one.kind == "proved"), key=lambda one: one.open, default=None)
         if unsettled is not None and unsettled.open and not self.left and not self.stop():
             self.notes.append(
-                f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} people "
-                f"open; what is certified and falsified holds, and a longer budget settles more."
+                f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
+                f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
         return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
 

@@ -10,7 +10,7 @@ Two rules say what a distance is, what a layer must outgrow, and who may win:
 ``paper``
     The rule of the paper's public code: outputs as they are, layers from the first hidden one on, and every hidden
     layer after the first may win. What it prints as a layer's influence is the mean of each person's largest ρ. Its
-    people are cases of an hour's search, few seeds walked to the end of a thousand hops; the cases of a short search lie
+    people are cases of an hour's search, few seeds walked to the end of a thousand hops; cases of a short search lie
     on the way there, and their ρ depends on how far it came. Rows of the table do not, and give what the paper prints
     within 15 %: influence is taken over them, and over the cases beside it.
 """

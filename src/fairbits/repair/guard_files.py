@@ -31,8 +31,8 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
     """Write a guarded model in every format that can hold it.
 
     A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
-    model where it came as one. An estimator goes out as .skops, out of scikit-learn's own parts. Every model goes out as
-    a small Python file around the model itself.
+    model where it came as one. An estimator goes out as .skops, out of scikit-learn's own parts. Every model
+    goes out as a small Python file around the model itself.
 
     Parameters
     ----------

@@ -310,6 +310,7 @@ def judged_all(
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
+        alike, apart = _fidelity(p, held_out, halves, setting)
         bound, proof = (1, p.proof) if p.proof else proved(p.network, about)
         repairs.append(
             Repair(
@@ -334,7 +335,8 @@ def judged_all(
                 family=family,
                 coding=p.coding,
                 fitted=p.fitted,
-                **_fidelity(p, held_out, halves, setting),
+                fidelity=alike,
+                fidelity_apart=apart,
             )
         )
         judgements.append(held_out)
@@ -348,17 +350,17 @@ def judged_all(
     return list(zip(repairs, judgements, strict=True))
 
 
-def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> dict[str, float | None]:
+def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> tuple[float | None, float | None]:
     """How close a distilled model keeps to its teacher on held-out rows: decisions alike, and the mean distance."""
     if p.teacher is None:
-        return {}
+        return None, None
     subject, rows = setting.subject, halves.held_out.rows
     inputs = subject.encoding.encode(rows)
     scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
     same = None
     if not subject.schema.regression:
         same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
-    return {"fidelity": same, "fidelity_apart": float(np.abs(scores[0] - scores[1]).mean())}
+    return same, float(np.abs(scores[0] - scores[1]).mean())
 
 
 def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:

@@ -81,7 +81,8 @@ def _once(node: Any, named: dict[int, int], met: set[int]) -> Any:
     if not isinstance(node, dict):
         return node
     if node.get("__loader__") == "ObjectNode":
-        known = named.get(node["__id__"], node["__id__"])
+        mine = int(node["__id__"])
+        known = named.get(mine, mine)
         if known in met:
             kept = {name: node[name] for name in ("__class__", "__module__")}
             return {**kept, "__loader__": "CachedNode", "__id__": known}
@@ -242,8 +243,8 @@ def _stack(average: Any, own: Any, written: Any, guard: Guard) -> Any:
         stack = StackingClassifier(parts, cv="prefit", stack_method="predict_proba")
         stack.final_estimator_ = _perceptron(guard, positive=list(own.classes_).index(_favourable(guard, own)) == 1)
         stack.stack_method_ = ["predict_proba"] * len(parts)
-        stack._label_encoder = LabelEncoder().fit(own.classes_)  # noqa: SLF001 - what fit would set
-        stack.classes_ = stack._label_encoder.classes_  # noqa: SLF001
+        stack._label_encoder = LabelEncoder().fit(own.classes_)
+        stack.classes_ = stack._label_encoder.classes_
     stack.estimators_ = [one for _, one in parts]
     _name_columns(stack, own)
     return stack
@@ -299,7 +300,7 @@ def _perceptron(guard: Guard, *, positive: bool = True) -> Any:
     made.n_layers_, made.n_outputs_, made.out_activation_ = len(weights) + 1, 1, "identity"
     made.n_features_in_ = inputs
     if not regression:
-        made._label_binarizer = LabelBinarizer().fit([0, 1])  # noqa: SLF001 - what fit would set
+        made._label_binarizer = LabelBinarizer().fit([0, 1])
         made.classes_ = np.array([0, 1])
     return made
 
