@@ -10,7 +10,7 @@ import pytest
 
 from fairbits.certify import CertifyOptions, Statement, certify_subject
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.exact import ask, everybody, within
+from fairbits.certify.exact import ask, domain_size, everybody, within
 from fairbits.certify.run import _Ladder
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.engine.tree_bounds import tree_boxes
@@ -134,6 +134,44 @@ def test_a_model_that_varies_proves_nothing():
     found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1))
     assert any("differently" in note for note in found.notes)
     assert {one.kind for one in found.statements} == {"statistical"}
+
+
+def test_a_real_attribute_is_stated_by_its_steps():
+    """People are not countable then: the proof says in which steps it counts them, and holds for reals between."""
+    rng = np.random.default_rng(7)
+    income = Attribute(name="income", kind="real", low=0, high=10)
+    sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
+    schema = Schema(attributes=(income, sex), target="ok", classes=("no", "yes"))
+    codes = np.column_stack([rng.random(100) * 10, rng.integers(0, 2, 100)])
+    network = Network.build([[[1.0], [0.5]], [[1.0]]], [[-4.0], [-1.0]], head="sigmoid")
+    subject = make_subject("real", network, schema, Table(codes, np.zeros(100)))
+    assert domain_size(schema) is None
+    found = certify_subject(subject, CertifyOptions(seconds=2, threads=1))
+    proved = next(one for one in found.statements if one.kind == "proved" and one.property == "flips")
+    assert proved.population == "everybody in the domain (income in steps of 0.1)"
+    assert proved.certified + proved.falsified + proved.open == proved.people == 101
+    people = np.linspace(0, 10, 2001)
+    scores = [network.scores(np.column_stack([people, np.full(2001, float(value))])) for value in (0, 1)]
+    flips = (scores[0] >= 0.5) != (scores[1] >= 0.5)  # incomes of 4.5 to 5
+    assert flips.any()
+    assert proved.falsified + proved.open >= 5
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.0])
+def test_a_budget_too_small_is_refused_in_a_sentence(seconds):
+    with pytest.raises(OptionError, match=r"the budget is 0.*a statement takes at least 0\.05 s"):
+        CertifyOptions(seconds=seconds)
+
+
+def test_a_short_budget_says_what_was_left_out(monkeypatch):
+    subject = _subject(np.random.default_rng(8))
+    monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)
+    monkeypatch.setattr(_Ladder, "left", property(lambda self: 0.0))  # as if the time were over before it began
+    found = certify_subject(subject, CertifyOptions(seconds=0.06, threads=1))
+    left = [one.open for one in found.statements if one.kind == "proved"]
+    assert max(left) > 0
+    assert f"the budget of 0.06 s ended with {max(left):,} of " in " ".join(found.notes)
+    assert all(one.certified + one.falsified + one.open == one.people for one in found.statements)
 
 
 def test_somebody_ends_it_early(monkeypatch):

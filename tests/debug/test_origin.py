@@ -101,10 +101,10 @@ def frame(rng: np.random.Generator, rows: int = 400) -> pd.DataFrame:
 
 
 def audit_of(data: pd.DataFrame, model: object) -> Audit:
-    return Audit.from_table(model, data, target="hired", protected=["sex"], favourable="yes")
+    return Audit.from_table(model, data, target="hired", protected=["sex"], favourable=str(data["hired"].max()))
 
 
-@pytest.mark.parametrize("kind", ["forest", "linear", "network", "lightgbm"])
+@pytest.mark.parametrize("kind", ["forest", "linear", "network", "lightgbm", "xgboost", "catboost"])
 def test_estimators_are_cloned_and_fitted_again(rng: np.random.Generator, kind: str) -> None:
     from sklearn.compose import make_column_transformer
     from sklearn.ensemble import RandomForestClassifier
@@ -122,6 +122,20 @@ def test_estimators_are_cloned_and_fitted_again(rng: np.random.Generator, kind: 
     if kind == "lightgbm":
         lightgbm = pytest.importorskip("lightgbm")
         made["lightgbm"] = lightgbm.LGBMClassifier(n_estimators=10, subsample=0.5, subsample_freq=1, verbose=-1)
+    if kind == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        made["xgboost"] = xgboost.XGBClassifier(n_estimators=10, subsample=0.5, random_state=0, n_jobs=1)
+        data["hired"] = (data["hired"] == "yes").astype(int)  # it takes no labels in words
+    if kind == "catboost":
+        catboost = pytest.importorskip("catboost")
+        made["catboost"] = catboost.CatBoostClassifier(
+            iterations=10,
+            subsample=0.5,
+            bootstrap_type="Bernoulli",
+            random_seed=0,
+            verbose=0,
+            allow_writing_files=False,
+        )
     encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
     model = make_pipeline(encoder, made[kind])
     with pytest.warns(match=".*") if kind == "network" else _quiet():

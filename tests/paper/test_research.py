@@ -104,10 +104,16 @@ def test_rq3_goes_on_where_it_was(tmp_path) -> None:
     assert (theirs["switch off: ACD"], theirs["hold on: ACD"]) == ("none", "5 .12, 4 .05, 0 .04")
     mine, printed = (dict(zip(what.columns, row, strict=True)) for row in what.rows)
     assert (printed["k"], printed["off k"], printed["on k"], printed["s"]) == (6.91, None, 6.59, 553)
-    assert all(k >= 1 for k in (mine["off k"], mine["on k"], mine["k"]) if k is not None)
     assert mine["set"] >= 1
     assert mine["set k %"] < 0
     cell = tmp_path / "cells" / "rq3-heart-dice.json"
+    found = json.loads(cell.read_text())
+    found = found.get("figures", found)["by_paper"]
+    assert mine["k"] == pytest.approx(found["k_mean"])
+    assert mine["k"] > 1.5  # whom the search found, its twins tell apart
+    held = [(side, found[side][0]["k_mean"]) for side in ("off", "on") if found[side]]
+    assert held
+    assert all(mine[f"{side} k"] == pytest.approx(k) and k != mine["k"] for side, k in held)
     stamp = cell.stat().st_mtime_ns
     assert rq3(roster(["heart"]), tmp_path, seconds=0.2)[1].rows == what.rows
     assert cell.stat().st_mtime_ns == stamp

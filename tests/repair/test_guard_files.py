@@ -6,19 +6,26 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fairbits import Guard, Network, Subject
+from fairbits import Audit, Guard, Network, Subject, load_subject
 from fairbits.domain import Decoder, Encoding
+from fairbits.errors import CapabilityError
+from fairbits.measure import evaluator_of
+from fairbits.models import save_estimator
 from fairbits.repair.guard_files import export_guard, favourable_of
+from fairbits.repair.proposals import arrays as arrays_module
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.module import module_text
 from fairbits.repair.proposals.onnx import write_guard_onnx
+from fairbits.repair.proposals.sklearn import guarded_estimator, write_guard_skops
 from fairbits.repair.proposals.torch import write_guard_pt2
 from fairbits.subject import make_subject
 from tests.conftest import random_network
+from tests.repair import test_pupils as pupils
 from tests.repair.conftest import SCHEMA, people, wired
 
 #: Refuses to import fairbits, opens the file, and scores the rows.
@@ -30,8 +37,17 @@ class Refuse:
             raise ImportError("not here")
 sys.meta_path.insert(0, Refuse())
 model, rows, out = sys.argv[1:]
-inputs = np.load(rows)
-if model.endswith(".onnx"):
+inputs = np.load(rows) if rows.endswith(".npy") else None
+if model.endswith(".skops"):
+    import pandas as pd
+    from skops import io
+    loaded = io.load(model, trusted=io.get_untrusted_types(file=model))
+    asked = pd.read_parquet(rows) if inputs is None else inputs
+    found = loaded.predict_proba(asked) if hasattr(loaded, "predict_proba") else loaded.predict(asked)
+elif model.endswith(".keras"):
+    import keras
+    found = np.asarray(keras.models.load_model(model).predict(inputs, verbose=0))  # safe mode: no code in the file
+elif model.endswith(".onnx"):
     import onnxruntime
     found = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"inputs": inputs})[0]
 else:
@@ -41,9 +57,11 @@ np.save(out, found)
 """
 
 
-def _bare(model: Path, inputs: np.ndarray, folder: Path) -> np.ndarray:
-    np.save(folder / "rows.npy", inputs)
-    files = [str(folder / name) for name in (model.name, "rows.npy", "out.npy")]
+def _bare(model: Path, inputs: Any, folder: Path) -> np.ndarray:
+    framed = hasattr(inputs, "to_parquet")
+    rows = "rows.parquet" if framed else "rows.npy"
+    _ = inputs.to_parquet(folder / rows) if framed else np.save(folder / rows, inputs)
+    files = [str(folder / name) for name in (model.name, rows, "out.npy")]
     subprocess.run([sys.executable, "-I", "-c", _BARE, *files], check=True, timeout=120)
     return np.load(folder / "out.npy")
 
@@ -87,7 +105,7 @@ def test_pytorch_without_fairbits(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras about PyTorch
 def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "torch")
-    keras = pytest.importorskip("keras")
+    pytest.importorskip("keras")
     from fairbits.repair.proposals.keras import write_guard_keras
 
     for guarantee in (1, 2):
@@ -95,8 +113,75 @@ def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         path = tmp_path / "guard.keras"
         write_guard_keras(GuardArrays.of(guard), path)
         inputs = np.asarray(subject.encoding.encode(people().codes), np.float32)
-        found = np.asarray(keras.models.load_model(path).predict(inputs, verbose=0))  # safe mode: no code in the file
+        found = _bare(path, inputs, tmp_path)
         np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=5e-6)
+
+
+@pytest.mark.parametrize(("kind", "guarantee", "shift"), [("array", 1, 0.0), ("trees", 2, 0.7), ("bayes", 1, -0.9)])
+def test_an_estimator_without_fairbits(kind: str, guarantee: int, shift: float, tmp_path: Path) -> None:
+    """As .skops, out of scikit-learn's own parts; the model itself is in the file once."""
+    pytest.importorskip("skops")
+    subject = pupils._subject(kind)
+    codes = subject.table.codes[:200]
+    guard = Guard.of(subject, guarantee=guarantee, threads=1, refit=False)
+    guard.shift = shift
+    written = export_guard(guard, subject, tmp_path, codes)
+    assert [path.name for path in written.files] == ["repaired.skops", "repaired.py"], written.warnings
+    assert written.subject_file is not None
+    again = load_subject(written.subject_file, trust_pickle=True)
+    assert evaluator_of(again, threads=1).evaluate(codes[:20]).k.max() <= guarantee
+    rows = codes if kind == "array" else Decoder(pupils.SCHEMA).frame(codes)
+    found = _bare(written.files[0], rows, tmp_path)
+    np.testing.assert_allclose(found[:, 1], guard.people_scores(codes), atol=2e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    alone = tmp_path / "alone.skops"
+    save_estimator(subject.original, alone)
+    assert written.files[0].stat().st_size < 4 * alone.stat().st_size + 200_000
+
+
+def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    from sklearn.ensemble import RandomForestRegressor
+
+    table = people()
+    pay = 1000 * table.codes[:, 0] + 400 * table.codes[:, 1] - 3000.0
+    schema = replace(SCHEMA, target="pay", classes=(), favourable=None)
+    forest = RandomForestRegressor(5, random_state=0).fit(table.codes, pay)
+    audit = Audit(forest, replace(table, labels=pay), schema, input_format="codes")
+    for guarantee in (1, 2):
+        guard = Guard.of(audit.subject, guarantee=guarantee, threads=1)
+        guard.shift = 12.5
+        write_guard_skops(guard, tmp_path / "guard.skops")
+        found = _bare(tmp_path / "guard.skops", table.codes, tmp_path)
+        np.testing.assert_allclose(found, guard.people_scores(table.codes), rtol=1e-5, atol=1e-2)
+        assert np.abs(found - forest.predict(table.codes)).max() > 50
+
+
+def test_too_many_twins_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, and the Python file is left."""
+    monkeypatch.setattr(arrays_module, "MAX_TERMS", 5)
+    guard, subject = _guard(wired(), 2)
+    with pytest.raises(
+        CapabilityError, match=r"the 3 twins need [\d,]+ numbers, more than the 5 of a graph; the Python"
+    ):
+        GuardArrays.of(guard)
+    written = export_guard(guard, subject, tmp_path, people().codes)
+    assert [path.name for path in written.files] == ["repaired.py"]
+    assert any("not written as .onnx" in line for line in written.warnings)
+
+
+def test_what_no_part_of_scikit_learn_says(tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    subject = pupils._subject("array")
+    ruled = replace(subject, schema=replace(pupils.SCHEMA, rules=('sex = "f" -> race != "z"',)))
+    with pytest.raises(CapabilityError, match=r"leaves out twins by rules; use \.py"):
+        guarded_estimator(Guard.of(ruled, threads=1))
+    written = export_guard(Guard.of(ruled, threads=1), ruled, tmp_path, subject.table.codes)
+    assert [path.name for path in written.files] == ["repaired.py"]
+    assert any("not written as .skops" in line for line in written.warnings)
+    boosted = pupils._subject("lightgbm")
+    with pytest.raises(CapabilityError, match=r"type 'category'; use \.py"):
+        guarded_estimator(Guard.of(boosted, threads=1))
 
 
 def test_a_python_file_around_any_model(tmp_path: Path) -> None:

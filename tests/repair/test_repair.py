@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,14 +21,18 @@ from fairbits.measure import Evaluator
 from fairbits.models.onnx import writer as onnx_writing
 from fairbits.repair import Repair, repair_run
 from fairbits.repair.choice import pick, undominated
+from fairbits.repair.evidence import Half, Halves
 from fairbits.repair.export import check_same, export
 from fairbits.repair.judgement import cost
 from fairbits.repair.proposals import retrain as retraining_module
+from fairbits.repair.proposals.proposer import Planner, Proposal
+from fairbits.repair.records import RepairEvidence
 from fairbits.report.sections.stages import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
 from fairbits.subject import make_subject
 from tests.conftest import random_network
+from tests.repair import planted
 from tests.repair.conftest import CARRIER, SCHEMA, people, searched, wired, write_subject
 from tests.store.conftest import MANIFEST
 
@@ -315,6 +320,53 @@ def test_the_choice_as_a_table(run: Run) -> None:
         assert chosen is None or not chosen.dominated
 
 
+class _Steep:
+    """Few classes, many flips: the decision hangs on sex for skills of 3 to 6, where it was 4 and 5."""
+
+    name = "steep"
+
+    def propose(self, _: Planner) -> Iterator[Proposal]:
+        first = [[90.0, -90.0], [360.0, -360.0], [0.0, 0.0]]
+        network = Network.build([first, [[1.0], [-1.0]]], [[-585.0, 585.0], [0.0]], head="sigmoid")
+        yield Proposal("steep", "steeper in skill and in sex", network)
+
+
+def test_nobody_signs_a_repair_that_makes_more_people_flip(tmp_path: Path) -> None:
+    table = planted.table()
+    labels = (table.codes[:, 0] - 4.5 + 4 * (table.codes[:, 1] - 0.5) > 0).astype(np.float64)
+    subject = make_subject("steep", planted.network(), planted.SCHEMA, replace(table, labels=labels))
+    run = planted.searched(subject, tmp_path / "run")
+    result = repair_run(run, subject=subject, proposals=[_Steep()], quick=True, threads=1)
+    steep = result["steep"]
+    assert steep.within_budget
+    assert not steep.dominated
+    assert steep.plan.accuracy == 1 > result.before_plan.accuracy
+    assert steep.plan.k_mean < 0.8 * result.before_plan.k_mean
+    assert steep.plan.id_rate_rows > 1.5 * result.before_plan.id_rate_rows
+    assert "flips" in steep.raises
+    assert result.chosen is not steep
+    assert not any(r.raises for r in result.repairs if r.k_max_proved == 1)
+    rows = {row["repair"]: row for row in pq.read_table(run.folder / "repairs.parquet").to_pylist()}
+    assert rows["steep"]["raises"] == steep.raises
+    assert rows["average"]["raises"] == ""
+    assert rows["average"]["held_out_loss_low"] == result["average"].held_out_loss_low
+    chosen, reason = pick([steep], result.before_plan, 0.02, rows=600)
+    assert chosen is None
+    assert reason.startswith("the only repairs that keep accuracy make more people flip: steep, ")
+    assert pick([steep], result.before_plan, 0.02, choose="steep")[0] is steep
+
+
+def test_flips_of_rows_need_no_labels(tmp_path: Path) -> None:
+    """A model that knows its training rows by heart is chosen on unseen rows, but flips are counted on both."""
+    rng = np.random.default_rng(0)
+    known, unseen = np.zeros((40, 2)), np.ones((10, 2))
+    half = Half(known, known, np.zeros(40))
+    judged = Half(unseen, unseen, np.zeros(10))
+    evidence = RepairEvidence(40, 40, 10, 10, rows_unseen_by_model=True)
+    halves = Halves(half, judged, half, known, evidence).with_unseen_plan(rng)
+    assert (len(halves.plan.rows), len(halves.plan.asked), len(halves.held_out.asked)) == (5, 45, 5)
+
+
 @pytest.mark.parametrize("guarantee", [1, 2])
 def test_a_guarantee(run: Run, guarantee: int) -> None:
     result = repair(run, guarantee=guarantee, attack_budget=Budget(evaluations=500), retrain=False, threads=1)
@@ -327,7 +379,14 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
     assert {row["k_max_proved"] for row in rows if row["repair"] == "guard-4"} == {4}
     assert {row["k_max_proved"] for row in rows if row["repair"] == "shrink-50"} == {None}
     assert {"average", "guard-1", "guard-2", "guard-4", "guard-8", "distilled", "blind"} <= set(result.names)
-    assert result["distilled"].k_max_proved == 1
+    distilled = result["distilled"]
+    assert distilled.k_max_proved == 1
+    assert 0.9 < distilled.fidelity <= 1  # type: ignore[operator]
+    assert 0 < distilled.fidelity_apart < 0.05  # type: ignore[operator]
+    told = next(line for line in result.warnings if line.startswith("distilled was taught the average"))
+    assert f"{distilled.fidelity:.1%} are decided alike, and its accuracy is {distilled.held_out.accuracy:.1%}" in told
+    assert {row["fidelity"] for row in rows if row["repair"] == "distilled"} == {distilled.fidelity}
+    assert {row["fidelity"] for row in rows if row["repair"] == "blind"} == {None}
     assert [path.name for path in result.files] == ["repaired.onnx", "repaired.py"]
     assert result.subject_file is not None
     again = load_subject(result.subject_file)

@@ -207,6 +207,12 @@ class _Ladder:
         order = {"exact": 0, "proved": 1, "statistical": 2}
         ranked = sorted(self.found, key=lambda one: (order[one.kind], one.property))
         statements = tuple(replace(one, model=self.name) for one in ranked)
+        unsettled = max((one for one in statements if one.kind == "proved"), key=lambda one: one.open, default=None)
+        if unsettled is not None and unsettled.open and not self.left and not self.stop():
+            self.notes.append(
+                f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
+                f"people open; what is certified and falsified holds, and a longer budget settles more."
+            )
         return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
 
     def _varies(self) -> bool:

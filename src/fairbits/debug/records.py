@@ -69,7 +69,10 @@ class Vote:
     certainty : float
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
     influence : Estimate
-        The mean over the cases of each case's largest ρ (what the paper prints as the layer's influence).
+        The mean of each person's largest ρ (what the paper prints as the layer's influence): over the cases, and under
+        the paper's rule over rows of the table, so that it does not hang on how far a search had walked.
+    influence_cases : Estimate or None
+        The same over the cases, where ``influence`` is over rows.
     """
 
     suspect: int | None
@@ -78,6 +81,7 @@ class Vote:
     influence: Estimate | None
     runner_up: int | None = None
     runner_up_share: Estimate | None = None
+    influence_cases: Estimate | None = None
 
     @property
     def close(self) -> bool:

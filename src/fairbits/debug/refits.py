@@ -19,7 +19,7 @@ from fairbits.data import epochs_for, fit
 from fairbits.domain import Codes, Decoder, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import Model, Network, Wrapper, adapt, fit_to_schema, kind_of, refittable_estimator
+from fairbits.models import Model, Network, Wrapper, adapt, estimator_of, fit_to_schema, kind_of
 from fairbits.subject import Subject
 
 #: Rows that a training needs, and people of the rarest class.
@@ -123,10 +123,12 @@ def trainer_of(subject: Subject) -> Trainer:
                 f"only {counts[rare]} rows are labelled {subject.schema.classes[rare]!r}, and {LEAST_OF_CLASS} are "
                 f"needed to train on; give a larger table."
             )
-    estimator = refittable_estimator(subject.original, subject.options)
-    if estimator is not None:
+    try:
+        estimator = estimator_of(subject.original, subject.model, subject.options)
+    except CapabilityError:  # no estimator, but perhaps a network
+        model = subject.model
+    else:
         return _estimators(subject, estimator)
-    model = subject.model
     while isinstance(model, Wrapper):
         model = model.original
     if isinstance(model, Network):

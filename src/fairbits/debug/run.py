@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -12,9 +13,11 @@ from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
 from fairbits.debug.labels import MIN_ROWS, label_bits
 from fairbits.debug.layers import (
+    INFLUENCE_ROWS,
     SPREAD_ROWS,
     amplification,
     check_rule,
+    influence_of,
     layer_distances,
     layer_effects,
     layer_scales,
@@ -224,6 +227,11 @@ class _Work:
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
         rho = amplification(delta, rule=self.rule)
         vote = vote_of(rho, generator(self.seed, "debug", "vote"))
+        if self.rule == "paper" and vote.suspect is not None:
+            rng, codes = generator(self.seed, "debug", "influence"), self.subject.table.codes
+            rows = codes[np.sort(rng.permutation(len(codes))[:INFLUENCE_ROWS])]
+            over_rows = influence_of(amplification(layer_distances(self.evaluator, rows)[0], rule="paper"), rng)
+            vote = replace(vote, influence=over_rows, influence_cases=vote.influence)
         if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
                 f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "

@@ -22,7 +22,8 @@ from .estimator import Feed as Feed
 from .estimator import estimator_ending as estimator_ending
 from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
-from .estimator import write_estimator as write_estimator
+from .estimator import opened_estimator as opened_estimator
+from .estimator import save_estimator as save_estimator
 from .foreign import ForeignModel as ForeignModel
 from .foreign import attribute as attribute
 from .foreign import owned as owned
@@ -43,11 +44,9 @@ from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
-from .original import refittable_estimator as refittable_estimator
 from .original import save_as_original as save_as_original
 from .pupils import Refitted as Refitted
 from .pupils import refitted as refitted
-from .pupils import save_estimator as save_estimator
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
 from .registry import adapt as adapt

@@ -9,39 +9,52 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
-from fairbits.errors import CapabilityError, FairbitsError
+from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
+from fairbits.models.black_box import reason
 from fairbits.models.foreign import attribute
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import settled_original
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.registry import is_url
+from fairbits.models.sklearn import winner
 from fairbits.models.trees.model import TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}
+#: What every estimator has that can be cloned and fitted again.
+_METHODS = ("fit", "predict", "get_params", "set_params")
 
 #: Rows as codes to rows as the estimator takes them.
 Feed = Callable[[Codes], Any]
 
 
-def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
-    """The fitted estimator that a model was read from: an object with ``fit`` and ``get_params``.
+def opened_estimator(original: Any, options: ModelOptions) -> Any:
+    """The object that a model was read from: a file opened, a reference followed, a finished search's winner.
 
     Parameters
     ----------
     original
-        What the model was read from: a path, a reference to code, or the object itself.
-    model
-        The model as it is asked, for the sentence.
+        A path, a reference to code, or an object; None where nobody remembers.
     options
-        How it was read.
+        What files may do: a pickle runs code when it is opened, and so is opened only where that was granted.
+
+    Returns
+    -------
+    Any
+        The object.
 
     Raises
     ------
     CapabilityError
-        If there is none: a function, an endpoint, a booster's own file, a network.
+        If it is no file of an object: an address, a booster's own file, nothing.
     """
+    if original is None or (isinstance(original, str) and is_url(original)):
+        raise CapabilityError(
+            f"{'a model of unknown origin' if original is None else 'an endpoint'} does not show how it was trained, "
+            f"so it cannot be fitted again here."
+        )
     found = settled_original(original, options)
     if isinstance(found, Path):
         suffix = found.suffix.lower()
@@ -52,9 +65,33 @@ def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
             )
         read = read_skops if suffix == ".skops" else read_pickle
         found = read(found, trust_pickle=options.trust_pickle)
-    winner = attribute(found, "best_estimator_")
-    found = winner if callable(attribute(winner, "predict")) else found
-    if not all(callable(attribute(found, name)) for name in ("fit", "predict", "get_params")):
+    return winner(found)
+
+
+def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
+    """The fitted estimator that a model was read from, which can be cloned and fitted again.
+
+    Parameters
+    ----------
+    original
+        What the model was read from: a path, a reference to code, or the object itself.
+    model
+        The model as it is asked, for the sentence.
+    options
+        How it was read.
+
+    Returns
+    -------
+    Any
+        An object with ``fit``, ``predict``, ``get_params`` and ``set_params``.
+
+    Raises
+    ------
+    CapabilityError
+        If there is none: a function, an endpoint, a booster's own file, a network.
+    """
+    found = opened_estimator(original, options)
+    if isinstance(found, type) or not all(callable(attribute(found, name)) for name in _METHODS):
         raise CapabilityError(f"{kind_of(model)!r} has no fit of its own, so it cannot be trained again.")
     return found
 
@@ -121,23 +158,38 @@ def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, op
     )
 
 
-def write_estimator(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator: ``.skops``, a pickle, or a booster's own format by the ending.
+def save_estimator(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator in the format that the ending names.
 
     Parameters
     ----------
     estimator
-        The fitted object.
+        Fitted.
     path
-        The file; its ending says the format.
+        Ends in .skops, .pkl, .pickle, .joblib, or the own format of its library: .txt (LightGBM), .json or .ubj
+        (XGBoost), .cbm (CatBoost).
+
+    Raises
+    ------
+    ModelError
+        If the format cannot hold it.
     """
-    suffix = path.suffix.lower()
-    if suffix == ".skops":
-        write_skops(estimator, path)
-    elif suffix in PICKLES:
-        write_pickle(estimator, path)
-    else:
-        (attribute(estimator, "booster_") or estimator).save_model(str(path))
+    file = Path(path)
+    ending = file.suffix.lower()
+    try:
+        if ending == ".skops":
+            write_skops(estimator, file)
+        elif ending in PICKLES:
+            write_pickle(estimator, file)
+        elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
+            booster = estimator.booster_ if hasattr(estimator, "booster_") else estimator
+            booster.save_model(str(file))
+        else:
+            raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"a {type(estimator).__name__} cannot be written as {ending}: {reason(error)}") from None
 
 
 def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:

@@ -76,40 +76,6 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
         partial.unlink(missing_ok=True)
 
 
-def refittable_estimator(original: Any, options: ModelOptions) -> Any | None:
-    """The scikit-learn estimator that a model was read from, which can be cloned and fitted again; None for others.
-
-    Parameters
-    ----------
-    original : Any
-        A path, a reference to code, or an object; None where nobody remembers.
-    options : ModelOptions
-        What files may do: a pickle runs code when it is opened, and so is opened only where that was granted.
-
-    Returns
-    -------
-    Any or None
-        An object with ``fit`` and ``get_params``; the winner of a finished search.
-    """
-    from fairbits.models.registry import is_url
-
-    if original is None or (isinstance(original, str) and is_url(original)):
-        return None
-    found = settled_original(original, options)
-    if isinstance(found, Path):
-        suffix = found.suffix.lower()
-        if suffix == ".skops":
-            found = read_skops(found, trust_pickle=options.trust_pickle)
-        elif suffix in PICKLES:
-            found = read_pickle(found, trust_pickle=options.trust_pickle)
-        else:
-            return None
-    best = getattr(found, "best_estimator_", None)
-    found = best if callable(getattr(best, "predict", None)) else found
-    whole = all(callable(getattr(found, name, None)) for name in ("fit", "get_params", "set_params", "predict"))
-    return found if whole and not isinstance(found, type) else None
-
-
 def settled_original(original: Any, options: ModelOptions) -> Any:
     """A path as a path, a reference as what it names, anything else as it is.
 

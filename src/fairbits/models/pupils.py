@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,11 @@ from fairbits.domain import Codes, Decoder, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
+from fairbits.models.estimator import opened_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
 from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of
-from fairbits.models.sklearn import taken_apart, winner
+from fairbits.models.sklearn import taken_apart
 from fairbits.models.trees.adapter import is_booster
 
 Doubles = npt.NDArray[np.float64]
@@ -79,7 +78,7 @@ def refitted(
         For models that cannot be cloned and fitted here.
     """
     options = options or ModelOptions()
-    whole = winner(_object(original, options))
+    whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
     home = type(final).__module__.partition(".")[0]
     if home not in _LIBRARIES or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
@@ -150,58 +149,10 @@ class _Lessons:
         return cls(people, labels[np.minimum(drawn, classes - 1)], None)
 
 
-def save_estimator(estimator: Any, path: str | Path) -> None:
-    """Write a fitted estimator in the format that the ending names.
-
-    Parameters
-    ----------
-    estimator
-        Fitted.
-    path
-        Ends in .skops, .pkl, .pickle, .joblib, or the own format of its library: .txt (LightGBM), .json or .ubj
-        (XGBoost), .cbm (CatBoost).
-
-    Raises
-    ------
-    ModelError
-        If the format cannot hold it.
-    """
-    file = Path(path)
-    ending = file.suffix.lower()
-    try:
-        if ending == ".skops":
-            write_skops(estimator, file)
-        elif ending in PICKLES:
-            write_pickle(estimator, file)
-        elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
-            booster = estimator.booster_ if hasattr(estimator, "booster_") else estimator
-            booster.save_model(str(file))
-        else:
-            raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"a {type(estimator).__name__} cannot be written as {ending}: {reason(error)}") from None
-
-
 def _takes_weights(final: Any) -> bool:
     from sklearn.utils.validation import has_fit_parameter
 
     return bool(has_fit_parameter(final, "sample_weight"))
-
-
-def _object(original: Any, options: ModelOptions) -> Any:
-    if not isinstance(original, str | Path):
-        return original
-    path = Path(original)
-    if path.suffix.lower() == ".skops":
-        return read_skops(path, trust_pickle=options.trust_pickle)
-    if path.suffix.lower() in PICKLES:
-        return read_pickle(path, trust_pickle=options.trust_pickle)
-    raise CapabilityError(
-        f"a {path.suffix} file does not hold how the model was fitted, so it cannot be fitted again here; hand over "
-        f"the estimator itself (an object, .skops or a pickle) to have it distilled."
-    )
 
 
 def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons) -> Any:

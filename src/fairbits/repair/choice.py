@@ -1,8 +1,11 @@
 """Which repair is taken: a rule that a reviewer can follow, on the plan's half of the evidence alone.
 
-Among repairs that lower mean k, keep the budget (with a margin for the number of rows) and are dominated by no other:
-the lowest proved k first; where nothing is proved, the lowest mean k. Equal ones: the smaller
-cost, and one score a decision before many.
+Among repairs that lower mean k of cases, make no more people flip, keep the budget (with a margin for the number of
+rows) and are dominated by no other: the lowest proved k first; where nothing is proved, the lowest mean k. Equal ones:
+the smaller cost, and one score a decision before many.
+
+Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
+Nobody signs a model under which the decision of more real people hangs on who they are.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from fairbits.repair.records import Figures, Repair
 def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[bool]:
     """Which repairs no other beats on the plan's half of the evidence, in any figure that counts.
 
-    The figures are accuracy, balanced accuracy, mean k, ID rate, proved k, and whether the budget is kept.
+    The figures are accuracy, balanced accuracy, mean k, ID rate (of cases and of rows), proved k, whether the budget is
+    kept, and whether no more people flip.
 
     Parameters
     ----------
@@ -40,12 +44,39 @@ def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[b
             r.plan.balanced_accuracy or 0.0,
             -r.plan.lowered(measure),
             -(r.plan.id_rate or 0.0),
+            -(r.plan.id_rate_rows or 0.0),
             -float("inf") if r.k_max_proved is None else -float(r.k_max_proved),
             float(r.within_budget),
+            float(not r.raises),
         )
         for r in repairs
     ]
     return front(points)
+
+
+def raised(before: Figures, after: Figures) -> str:
+    """What there is more of after a repair, in words: people who flip (cases, rows), or mean k of rows.
+
+    Parameters
+    ----------
+    before, after
+        Figures of the original model and of the repaired one, on the same half.
+
+    Returns
+    -------
+    str
+        Empty where nothing is worse.
+    """
+    worse = []
+    for name, was, now in (
+        ("cases", before.id_rate, after.id_rate),
+        ("rows", before.id_rate_rows, after.id_rate_rows),
+    ):
+        if was is not None and now is not None and now > was:
+            worse.append(f"flips of {name} {was:.1%} → {now:.1%}")
+    if after.k_mean_rows > before.k_mean_rows:
+        worse.append(f"mean k of rows {before.k_mean_rows:.3g} → {after.k_mean_rows:.3g}")
+    return ", ".join(worse)
 
 
 def pick(
@@ -83,8 +114,7 @@ def pick(
             raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
         return (None, _why([named], before, budget, rows)) if costs_count and not named.within_budget else (named, "")
     useful = [r for r in repairs if r.plan.lowered(measure) < before.lowered(measure)]
-    allowed = [r for r in useful if r.within_budget]
-    best = [r for r in allowed if not r.dominated]
+    best = [r for r in useful if r.within_budget and not r.raises and not r.dominated]
     if not best:
         return None, _why(useful, before, budget, rows)
 
@@ -101,8 +131,16 @@ def _bound(repair: Repair) -> float:
 def _why(useful: Sequence[Repair], before: Figures, budget: float, rows: int) -> str:
     if not useful:
         return "no repair lowers mean k here."
-    cheapest = min(useful, key=lambda r: r.loss_upper)
     by = quality(regression=before.balanced_accuracy is None)
+    kept = [r for r in useful if r.within_budget and r.raises]
+    if kept:
+        lowest = min(kept, key=lambda r: r.plan.k_mean)
+        what = "raise mean k of rows" if before.id_rate_rows is None else "make more people flip"
+        return (
+            f"the only repairs that keep {by} {what}: {lowest.name}, the one with the lowest mean k, has "
+            f"{lowest.raises}; raise --max-accuracy-loss, or take one with --choose."
+        )
+    cheapest = min(useful, key=lambda r: r.loss_upper)
     return (
         f"no repair keeps {by} within a loss of {budget:g}: the cheapest, {cheapest.name}, loses "
         f"{cost(before, cheapest.plan):.4f} on the {rows:,} rows that were looked at, and may lose up to "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import FairbitsError
-from fairbits.models import estimator_ending, fit_to_schema, read_model, write_estimator
+from fairbits.models import estimator_ending, fit_to_schema, read_model, save_estimator
 from fairbits.repair.placement import NAME, SUBJECT, Export, check_scores, placed, remove_old, tried_subject
 from fairbits.repair.proposals.group_thresholds import GroupThresholds, thresholds_text
 from fairbits.repair.records import Fitted
@@ -49,7 +49,7 @@ def export_estimator(fitted: Fitted, subject: Subject, folder: Path, people: Cod
         aside = Path(place)
         path = aside / f"{NAME}{ending}"
         try:
-            write_estimator(fitted.estimator, path)
+            save_estimator(fitted.estimator, path)
             check_scores(wanted, _asked(path, fitted, subject)(people), path.name)
             models.append(path.name)
         except FairbitsError as error:

@@ -30,13 +30,20 @@ MANY_PEOPLE = 200
 class Half:
     """Cases (full rows of codes), and rows of the table with their labels.
 
-    ``people`` stand for the rows in figures that need no labels but many people (indirect bits).
+    ``people`` stand for the rows in figures that need no labels but many people (indirect bits). ``unlabelled`` are
+    further rows of this half whose labels count nowhere, because the model knows them by heart.
     """
 
     cases: Codes
     rows: Codes
     labels: npt.NDArray[np.float64]
     people: Codes | None = None
+    unlabelled: Codes | None = None
+
+    @property
+    def asked(self) -> Codes:
+        """The rows whose twins are compared, which takes no labels."""
+        return self.rows if self.unlabelled is None else np.concatenate([self.unlabelled, self.rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +75,7 @@ class Halves:
         judged = self.held_out
         order = rng.permutation(len(judged.rows))
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
-        plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen])
+        plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen], unlabelled=self.training.rows)
         held_out = replace(judged, rows=judged.rows[rest], labels=judged.labels[rest])
         everybody = np.concatenate([self.training.rows, judged.rows])
         plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))

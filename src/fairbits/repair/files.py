@@ -19,7 +19,8 @@ from fairbits.store import write_json, write_whole
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
 _PROVED = (
-    *("k_max_proved", "dominated", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+    *("k_max_proved", "dominated", "raises", "loss_upper", "balanced_loss_upper"),
+    *("held_out_loss_low", "held_out_loss_high", "fidelity", "fidelity_apart"),
 )
 _FIGURES = tuple(field.name for field in fields(Figures))
 #: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
@@ -51,6 +52,11 @@ COLUMNS = pa.schema(
         ("dominated", pa.bool_()),
         ("loss_upper", pa.float64()),
         ("balanced_loss_upper", pa.float64()),
+        ("held_out_loss_low", pa.float64()),  # 95 % interval of the accuracy lost on held-out rows
+        ("held_out_loss_high", pa.float64()),
+        ("fidelity", pa.float64()),  # of a distilled model: held-out rows decided as by the average
+        ("fidelity_apart", pa.float64()),  # and the mean distance of its scores from the average
+        ("raises", pa.string()),  # what there is more of on the plan's half; empty where nothing is
         ("family", pa.string()),  # who proposed it
         ("coding", pa.string()),  # which groups it was told about
     ]

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
-from fairbits.errors import FairbitsError
-from fairbits.models import Network, ending_of, load_model
+from fairbits.errors import CapabilityError, FairbitsError, ModelError
+from fairbits.models import Network, ending_of, estimator_of, load_model, load_with_encoding
 from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
 from fairbits.subject import Subject
 
-PY, PT2, KERAS = ".py", ".pt2", ".keras"
+PY, PT2, KERAS, SKOPS = ".py", ".pt2", ".keras", ".skops"
 #: People whose scores files must give back, and by whom the cost of a decision is measured.
 _COMPARED, _TIMED = 500, 2_000
 
@@ -31,7 +31,8 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
     """Write a guarded model in every format that can hold it.
 
     A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
-    model where it came as one. Every model goes out as a small Python file around the model itself.
+    model where it came as one. An estimator goes out as .skops, out of scikit-learn's own parts. Every model
+    goes out as a small Python file around the model itself.
 
     Parameters
     ----------
@@ -66,13 +67,14 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
                 continue
             models.append(path.name)
         others: list[str] = []
-        if f"{NAME}{ONNX}" in models:
+        first = next((name for name in (f"{NAME}{ONNX}", f"{NAME}{SKOPS}") if name in models), None)
+        if first is not None:
 
             def check(found: Subject) -> None:
                 check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
 
-            models.sort(key=lambda name: name != f"{NAME}{ONNX}")  # the subject file is about the graph
-            others = tried_subject(subject, aside, models[0], check, warnings)
+            models.sort(key=lambda name: name != first)  # the subject file is about the first
+            others = tried_subject(subject, aside, first, check, warnings, trust_pickle=first.endswith(SKOPS))
         return placed(subject, aside, folder, models, others, warnings)
 
 
@@ -115,8 +117,34 @@ def _writers(guard: Guard, subject: Subject) -> dict[str, Writer]:
             found[PT2] = lambda path: _pt2(guard, path)
         if ending_of(subject.original, subject.options) == KERAS:
             found[KERAS] = lambda path: _keras(guard, path)
+    if _of_estimator(subject):
+        found[SKOPS] = lambda path: _skops(guard, subject, path)
     found[PY] = lambda path: _module(guard, path)
     return found
+
+
+def _of_estimator(subject: Subject) -> bool:
+    """Whether the model was read from an estimator, which then goes out guarded as one."""
+    try:
+        estimator_of(subject.original, subject.model, subject.options)
+    except CapabilityError:
+        return False
+    return True
+
+
+def _skops(guard: Guard, subject: Subject, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
+    from fairbits.repair.proposals.sklearn import write_guard_skops
+
+    try:
+        write_guard_skops(guard, path)
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"scikit-learn or skops refused ({type(error).__name__}: {error}); use .py.") from None
+    options = {name: value for name, value in subject.options.section().items() if value is not None}
+    grants = {**subject.options.grants(), "trust_pickle": True}  # our own file, just written
+    found, encoding = load_with_encoding(path, subject.schema, **options, **grants)
+    return lambda codes: np.asarray(found.scores(encoding.encode(codes)))
 
 
 def _onnx(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:

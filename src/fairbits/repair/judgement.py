@@ -107,7 +107,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
-    measured = evaluator.evaluate(_spread(half.rows))
+    measured = evaluator.evaluate(_spread(half.asked))
     answers = answers_of(model, setting.subject, half.rows)
     indirect = indirect_bits(evaluator, setting.subject.schema, half.rows if half.people is None else half.people)
     most = max(indirect, key=lambda one: one.bits, default=None)

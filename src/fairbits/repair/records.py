@@ -99,7 +99,8 @@ class Repair:
     proved. ``loss_upper`` and ``balanced_loss_upper`` are the upper ends of what it loses on the plan's rows;
     ``within_budget`` says that both keep the budget. ``dominated`` says that another one is at least as good in
     everything on the plan's half, and better in something; ``on_front`` says the same of the held-out half, turned
-    round.
+    round. ``raises`` says what there is more of than before on the plan's half, in words: people who flip, or mean k
+    of rows. It is empty for a repair that may be chosen.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Repair:
     k_max_proved: int | None = None
     proof: str = ""
     dominated: bool = False
+    raises: str = ""
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
     held_out_loss_low: float | None = None  # 95 % interval of the accuracy lost on held-out rows
@@ -123,6 +125,8 @@ class Repair:
     source: Any = field(default=None, repr=False, compare=False)  # what is written, where it is not the model itself
     family: str = "repair"  # who proposed it: the name of its proposer
     coding: str = ""  # which groups it was told about, where it was told any
+    fidelity: float | None = None  # share of held-out rows that a distilled model decides as the average does
+    fidelity_apart: float | None = None  # how far its scores lie from the average there, on the mean
     fitted: Fitted | None = field(default=None, repr=False)  # a model that was fitted anew, with its own inputs
 
 

@@ -15,7 +15,7 @@ from fairbits.domain import GrantOptions, quality
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import check_measure
 from fairbits.models import Model, Network
-from fairbits.repair.choice import pick, undominated
+from fairbits.repair.choice import pick, raised, undominated
 from fairbits.repair.evidence import Halves, split
 from fairbits.repair.export import export
 from fairbits.repair.files import write
@@ -95,8 +95,9 @@ def repair_run(
     Returns
     -------
     RepairResult
-        Of all repairs that keep the budget and are not dominated on the plan's half, the one with the lowest proved k
-        is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where none keeps the budget.
+        Of all repairs that keep the budget, make no more people flip and are not dominated on the plan's half, the one
+        with the lowest proved k is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where
+        there is none.
     """
     _check_options(max_accuracy_loss, seed, guarantee, choose)
     asked = {
@@ -178,6 +179,7 @@ def repair_run(
         subject_file=written.subject_file,
         warnings=(
             *planner.notes,
+            *_faithful(repairs, len(halves.held_out.rows)),
             *written.warnings,
             *_not_attacked(attack, chosen),
             *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
@@ -309,6 +311,7 @@ def judged_all(
         keeps = lost.upper <= budget + _SLACK
         if lost_balanced is not None:
             keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
+        alike, apart = _fidelity(p, held_out, halves, setting)
         bound, proof = (1, p.proof) if p.proof else proved(p.network, about)
         repairs.append(
             Repair(
@@ -324,6 +327,7 @@ def judged_all(
                 yardstick=p.yardstick,
                 k_max_proved=bound,
                 proof=proof,
+                raises=raised(before[0].figures, plan.figures),
                 loss_upper=lost.upper,
                 balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
                 held_out_loss_low=unseen.lower,
@@ -332,6 +336,8 @@ def judged_all(
                 family=family,
                 coding=p.coding,
                 fitted=p.fitted,
+                fidelity=alike,
+                fidelity_apart=apart,
             )
         )
         judgements.append(held_out)
@@ -343,6 +349,37 @@ def judged_all(
     best_ones = undominated(repairs, setting.measure)
     repairs = [replace(r, dominated=not best) for r, best in zip(repairs, best_ones, strict=True)]
     return list(zip(repairs, judgements, strict=True))
+
+
+def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> tuple[float | None, float | None]:
+    """How close a distilled model keeps to its teacher on held-out rows: decisions alike, and the mean distance."""
+    if p.teacher is None:
+        return None, None
+    subject, rows = setting.subject, halves.held_out.rows
+    inputs = subject.encoding.encode(rows)
+    scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
+    same = None
+    if not subject.schema.regression:
+        same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
+    return same, float(np.abs(scores[0] - scores[1]).mean())
+
+
+def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
+    """What is said about distilled models: how faithful they are to the average, and what both get right."""
+    found = []
+    for one in repairs:
+        if one.fidelity_apart is None:
+            continue
+        alike = "" if one.fidelity is None else f", {one.fidelity:.1%} are decided alike"
+        average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
+        beside = "" if average is None else f" (the average's: {average:.1%})"
+        by = quality(regression=one.fidelity is None)
+        found.append(
+            f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores lie "
+            f"{one.fidelity_apart:.3g} from it on the mean{alike}, and its {by} is "
+            f"{one.held_out.accuracy:.1%}{beside}."
+        )
+    return found
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:

@@ -261,6 +261,7 @@ class Mend:
     k_max_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
     change_low: float | None = None  # 95 % interval of what accuracy gains on held-out rows (below 0: a loss)
     change_high: float | None = None
+    raises: str = ""  # what there is more of on the plan's half: people who flip, or mean k of rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def _interval(repair: Repair) -> str:
 
 def _repairs(result: RepairResult) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("", no_wrap=True, min_width=3)
+    table.add_column("", no_wrap=True, min_width=4)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
     for heading in (result.quality, "change, 95 %", "mean k", "proved", *rate):
@@ -140,7 +140,8 @@ def _repairs(result: RepairResult) -> Table:
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
     table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", *rates)
     for repair in result.repairs:
-        style = "bold" if repair is result.chosen else "dim" if not repair.within_budget else ""
+        out = not repair.within_budget or bool(repair.raises)
+        style = "bold" if repair is result.chosen else "dim" if out else ""
         table.add_row(*_line(repair, result), style=style)
     return table
 
@@ -149,7 +150,7 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
     after = repair.held_out
     marks = f"{'→' if repair is result.chosen else ' '}{'*' if repair.on_front else ' '}"
     return (
-        marks + (" " if repair.within_budget else "!"),
+        marks + (" " if repair.within_budget else "!") + ("↑" if repair.raises else " "),
         repair.name,
         f"{after.accuracy:.1%}",
         _ends(repair),
@@ -169,6 +170,7 @@ def _legend(result: RepairResult) -> Text:
     return Text(
         "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
         f"! may lose more {result.quality} than allowed, by the {result.evidence.plan_rows:,} rows of the plan\n"
+        f"↑ {'raises mean k of the rows' if result.regression else 'makes more people flip'} on the plan's half\n"
         f"change: of {result.quality} on held-out rows, in points\n"
         "proved: the most classes that anybody can have, found or not",
         style="dim",

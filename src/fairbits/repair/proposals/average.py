@@ -66,4 +66,4 @@ class Averages:
             planner.notes.append(f"nothing was distilled: {error}")
             return
         words = f"{pupil.words}; {DIRECT_ONLY}"
-        yield Proposal("distilled", words, pupil.model, proof=pupil.proof, source=pupil.source)
+        yield Proposal("distilled", words, pupil.model, proof=pupil.proof, source=pupil.source, teacher=guard)

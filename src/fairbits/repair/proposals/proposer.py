@@ -41,6 +41,8 @@ class Proposal:
         Why all twins of everybody score alike, where that is known from how it was made.
     source
         What is written to a file, where that is not the model itself.
+    teacher
+        The model whose scores it has learned, where it has: how faithful it is, is measured on held-out rows.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Proposal:
     fitted: Fitted | None = field(default=None, repr=False)
     proof: str = ""
     source: Any = field(default=None, repr=False)
+    teacher: Model | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -277,6 +277,7 @@ def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
         k_max_proved=repair.get("k_max_proved"),
         change_low=_opposite(repair.get("held_out_loss_high")),
         change_high=_opposite(repair.get("held_out_loss_low")),
+        raises=str(repair.get("raises", "")),
         **figures,
         **flags,
     )
