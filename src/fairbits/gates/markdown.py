@@ -26,7 +26,7 @@ def gate_markdown(result: GateResult) -> str:
     """
     suite = result.suite
     lines = [
-        f"## {_MARKS[result.verdict]}: fairbits gate, {_safe(result.subject)}",
+        f"## {_MARKS[result.verdict] if result.checks else f'⏳ {result.headline}'}: fairbits gate, {_safe(result.subject)}",
         "",
         f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
         f"{result.policy['confidence']:.0%}.",
@@ -47,6 +47,12 @@ def gate_markdown(result: GateResult) -> str:
         lines += [
             f"- {_safe(one.about)} by {_safe(one.owner)} until {one.expires.isoformat()}: {_safe(one.reason)}"
             for one in result.waived
+        ]
+    if result.expired:
+        lines += ["", "**Expired waivers**, so that what they covered counts again:", ""]
+        lines += [
+            f"- {_safe(one.about)} by {_safe(one.owner)}, expired on {one.expires.isoformat()}: {_safe(one.reason)}"
+            for one in result.expired
         ]
     if result.notes:
         lines += ["", *(f"- {_safe(note)}" for note in result.notes)]

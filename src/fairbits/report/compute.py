@@ -72,6 +72,7 @@ def compute_report(
     study = proxies_of(run.folder, about)
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
+    gate, gate_of_another = gate_of(run.folder, about.identity.id)
     return ReportData(
         about=facts,
         bits=bits,
@@ -95,7 +96,8 @@ def compute_report(
             sources=sources_of(about),
             made_by=made_by(run),
         ),
-        gate=gate_of(run.folder),
+        gate=gate,
+        gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=FACES),
     )
 

@@ -336,5 +336,6 @@ class ReportData:
     certified: tuple[Statement, ...] = ()
     proxies: Mapping[str, Any] | None = None  # the document of proxies.json
     opening: Opening = field(default_factory=Opening)
-    gate: Mapping[str, Any] | None = None  # the document of gate.json
+    gate: Mapping[str, Any] | None = None  # the document of gate.json, where it is about this very model
+    gate_of_another: str = ""  # that it is about another one, in words
     files: tuple[FileHash, ...] = ()  # of the run; not the report itself
