@@ -24,7 +24,7 @@ from fairbits.gates.result import GateResult
 from fairbits.gates.suite import FILE as SUITE
 from fairbits.gates.suite import Suite, freeze_subject, read_suite
 from fairbits.gates.waivers import Waiver, check_current, today
-from fairbits.store import Run, folder_name, place_of, subject_of, timestamp
+from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
 
 #: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
@@ -79,6 +79,8 @@ def open_subject(
     elif (place_of(given) / "run.json").is_file():
         if protected is not None:
             raise OptionError("protected attributes were named, but a run has its own; leave --protected out.")
+        from fairbits.store import Run, subject_of  # and with them DuckDB, which a subject in files does not need
+
         opened = Run.open(given)
         run, subject, as_is = opened.folder, subject_of(opened, **grants), True
         source = opened.manifest.get("source")
@@ -331,6 +333,7 @@ def freeze(
         The people, and the file.
     """
     from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
+    from fairbits.store import Run
 
     about = open_subject(given, as_is=True, **grants)
     path = container_path(_first(out, add, about.folder / SUITE), SUITE)
