@@ -359,6 +359,7 @@ class Audit:
         seed: int = 0,
         threads: int | None = None,
         top: int = 10,
+        people: int | None = None,
         **grants: Unpack[GrantOptions],
     ) -> ModelDiff:
         """What changes for these people when another model takes the place of this one.
@@ -374,6 +375,8 @@ class Audit:
             Same seed, same intervals.
         top
             How many of those who got worse are listed.
+        people
+            How many are compared at most; None takes all, or as many as can be asked in half a minute.
         **grants
             What a model file may do.
 
@@ -394,7 +397,7 @@ class Audit:
         else:
             after = with_model(self.subject, other, **grants)
         options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads}
-        return diff_subjects(self.subject, after, **options, seed=seed, top=top)
+        return diff_subjects(self.subject, after, **options, seed=seed, top=top, people=people)
 
     def open(self, folder: str | Path) -> AuditRun:
         """Open an earlier run of this subject.
