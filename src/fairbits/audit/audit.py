@@ -312,6 +312,8 @@ class Audit:
         by: str | None = None,
         seed: int = 0,
         out: str | Path | None = None,
+        data_source: str | None = None,
+        distributed: str | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> ProxyStudy:
         """What reaches the score without the protected columns: indirect bits, through what, for whom, over time.
@@ -326,6 +328,8 @@ class Audit:
             Same seed, same figures.
         out
             A folder to write proxies.json to.
+        data_source, distributed
+            For tables to file: where the data come from, and since when the tool is in use.
         progress
             Progress callback, called with what is being done.
 
@@ -343,7 +347,8 @@ class Audit:
         from fairbits.store import write_json
 
         chosen = None if justified is None else tuple(justified)
-        found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
+        filing = {"data_source": data_source, "distributed": distributed}
+        found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress, **filing)
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             made_with = self.subject.identity.document()
@@ -544,6 +549,8 @@ class Audit:
         min_plausibility: float | None = None,
         by: str | None = None,
         measure: str = "q_inf",
+        data_source: str | None = None,
+        distributed: str | None = None,
     ) -> AuditResult | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
@@ -580,6 +587,8 @@ class Audit:
             A column of periods, such as a month; None tells no periods apart.
         measure
             What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" or "q_1".
+        data_source, distributed
+            For the tables to file: where the data come from, and since when the tool is in use.
 
         Returns
         -------
@@ -598,7 +607,9 @@ class Audit:
         if self.subject.scores_only:
             from fairbits.audit.scores_only import audit_scores
 
-            return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
+            place = None if out is None else Path(out)
+            papers = {"data_source": data_source, "distributed": distributed}
+            return audit_scores(self.subject, place, by=by, seed=None if resume and seed == 0 else seed, resume=resume, **papers)
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         options = AuditOptions(
             seconds,
@@ -613,6 +624,8 @@ class Audit:
             min_plausibility,
             by,
             measure=measure,
+            data_source=data_source,
+            distributed=distributed,
         )
         subject = self._answering(repeats)
         return audit_subject(subject, options, None if out is None else Path(out), resume=resume)

@@ -321,7 +321,8 @@ class ReportData:
 
     about: About
     bits: float
-    sentence: str
+    sentence: str  # both: what leads, and what the model uses directly
+    direct: str  # what it uses directly, alone
     examined: tuple[str, ...]
     not_examined: tuple[str, ...]
     near: tuple[Near, ...]
