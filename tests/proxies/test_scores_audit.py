@@ -145,7 +145,9 @@ def test_nothing_is_cut_off(audited: Path, tmp_path: Path) -> None:
             page.goto((audited / "run" / "report.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             # the tables to file fit as they are: nothing to scroll to on paper or on a phone
-            wide = "[...document.querySelectorAll('#filing .table')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+            wide = (
+                "[...document.querySelectorAll('#filing .table')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+            )
             assert page.evaluate(f"{wide}.length") == 0
         printed = page.pdf(format="A4")
         assert printed.startswith(b"%PDF")

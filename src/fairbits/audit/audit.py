@@ -347,8 +347,15 @@ class Audit:
         from fairbits.store import write_json
 
         chosen = None if justified is None else tuple(justified)
-        filing = {"data_source": data_source, "distributed": distributed}
-        found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress, **filing)
+        found = study_subject(
+            self.subject,
+            justified=chosen,
+            by=by,
+            seed=seed,
+            data_source=data_source,
+            distributed=distributed,
+            progress=progress,
+        )
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             made_with = self.subject.identity.document()
@@ -608,8 +615,15 @@ class Audit:
             from fairbits.audit.scores_only import audit_scores
 
             place = None if out is None else Path(out)
-            papers = {"data_source": data_source, "distributed": distributed}
-            return audit_scores(self.subject, place, by=by, seed=None if resume and seed == 0 else seed, resume=resume, **papers)
+            return audit_scores(
+                self.subject,
+                place,
+                by=by,
+                seed=None if resume and seed == 0 else seed,
+                resume=resume,
+                data_source=data_source,
+                distributed=distributed,
+            )
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         options = AuditOptions(
             seconds,

@@ -255,9 +255,7 @@ class _Auditing:
     @cached_property
     def _evaluator(self) -> Evaluator:
         options = self.options
-        return evaluator_of(
-            self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads
-        )
+        return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
 
     def do(self) -> AuditResult:
         self.tell("plan", "plan", self.shares.words(self.options.skip))

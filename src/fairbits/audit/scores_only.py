@@ -174,7 +174,9 @@ def report_scores(folder: Path, *, out: Path | None = None, **grants: Unpack[Gra
     check_identity(record, subject.identity, what=f"the audit in {str(folder)!r}")
     document = _kept(folder, record)
     if document is None:
-        raise OptionError(f"{str(folder)!r} has no {PROXIES} of this table; go on with: fairbits audit --resume {folder}")
+        raise OptionError(
+            f"{str(folder)!r} has no {PROXIES} of this table; go on with: fairbits audit --resume {folder}"
+        )
     return write_scores_report(document, subject, out or folder, record=record)
 
 
@@ -196,12 +198,20 @@ def _studied(
 ) -> tuple[dict[str, Any], ProxyStudy | None]:
     from fairbits.proxies import study_subject
 
-    papers = {name: record.get(name) for name in ("data_source", "distributed")}
+    source, distributed = record.get("data_source"), record.get("distributed")
     document, study = _kept(folder, record), None
     if document is None:
-        study = study_subject(subject, by=record.get("by"), seed=int(record["seed"]), progress=progress, **papers)
+        study = study_subject(
+            subject,
+            by=record.get("by"),
+            seed=int(record["seed"]),
+            data_source=source,
+            distributed=distributed,
+            progress=progress,
+        )
         document = {**study.document(), "made_with": dict(record["identity"])}
     else:
+        papers = {"data_source": source, "distributed": distributed}
         filing = {**document["filing"], **{name: value for name, value in papers.items() if value is not None}}
         document = {**document, "filing": filing}
     write_json(folder / PROXIES, document)

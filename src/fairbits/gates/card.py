@@ -68,7 +68,11 @@ def _verdict(document: dict[str, Any], identity: str) -> list[str]:
         return ["No gate has judged this model yet (`fairbits gate`)."]
     if document.get("identity") != identity:
         return ["The gate's verdict in this run's folder is about another model, so it is left out (`fairbits gate`)."]
-    lines = [f"Verdict of the gate: **{document.get('headline', document['verdict'])}**.", "", "| check | value | allowed | verdict |"]
+    lines = [
+        f"Verdict of the gate: **{document.get('headline', document['verdict'])}**.",
+        "",
+        "| check | value | allowed | verdict |",
+    ]
     lines.append("| --- | ---: | ---: | --- |")
     for one in checks:
         if isinstance(one, dict):

@@ -123,6 +123,8 @@ class Judgement:
         """Who answers for it today; where nobody does, who did until a waiver ended."""
         found = waiver_of(self._current, check=check, case=case)
         ended = waiver_of(self._ended, check=check, case=case) if found is None else None
-        self._used |= {found} - {None}
-        self._missed |= {ended} - {None}
+        if found is not None:
+            self._used.add(found)
+        if ended is not None:
+            self._missed.add(ended)
         return found, ended

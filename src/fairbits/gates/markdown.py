@@ -25,8 +25,9 @@ def gate_markdown(result: GateResult) -> str:
         In which nothing that came from a file is markup.
     """
     suite = result.suite
+    word = _MARKS[result.verdict] if result.checks else f"⏳ {result.headline}"
     lines = [
-        f"## {_MARKS[result.verdict] if result.checks else f'⏳ {result.headline}'}: fairbits gate, {_safe(result.subject)}",
+        f"## {word}: fairbits gate, {_safe(result.subject)}",
         "",
         f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
         f"{result.policy['confidence']:.0%}.",

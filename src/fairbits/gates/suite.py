@@ -235,8 +235,8 @@ def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArra
     codes = np.concatenate([run.layout.codes_of(batch) for batch in batches])
     seeds = numpy_of(found.column("seed_row")).astype(np.int64)
     known = (seeds >= 0) & (seeds < len(subject.table))
-    columns = list(subject.schema.protected_columns)
-    if columns:
+    columns = np.asarray(subject.schema.protected_columns, dtype=np.int64)
+    if len(columns):
         codes[np.ix_(known, columns)] = subject.table.codes[np.ix_(seeds[known], columns)]
     return codes, np.where(known, _numbers(subject.table)[np.where(known, seeds, 0)], 0)
 

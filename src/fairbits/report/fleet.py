@@ -121,7 +121,8 @@ class Fleet:
             told = max(ranked, key=lambda one: one.indirect or 0.0)
             if told.indirect:
                 found = f"of “{told.name}” tells at least {told.indirect:.2f} bits about {told.indirect_about}"
-                return f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute; the score {found}{rest}."
+                none = f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute"
+                return f"{none}; the score {found}{rest}."
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
         if self.rank == "people" and first.affected:
             what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"

@@ -78,7 +78,7 @@ def audit(
         "within": within,
         "min_plausibility": min_plausibility,
     }
-    papers = {"data_source": data_source, "distributed": distributed}
+    papers: dict[str, Any] = {"data_source": data_source, "distributed": distributed}
     chosen = _Chosen(subject, resume, given, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
     if loaded.scores_only:
@@ -90,7 +90,14 @@ def audit(
 
     seconds = None if budget is None else seconds_of(budget)
     options = AuditOptions(
-        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, by=by, **papers, **chosen.settings()
+        seconds,
+        threads=threads_of(threads),
+        skip=stages_of(skip),
+        workers=workers,
+        ray=ray,
+        by=by,
+        **papers,
+        **chosen.settings(),
     )
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
         found = audit_subject(loaded, options, resume or out, resume=resume is not None, tell=tell, stop=stop)

@@ -105,7 +105,11 @@ def filing_text(document: Mapping[str, Any], created: str) -> Iterator[str]:
         yield ""
         yield f"By {text(one['attribute'])}: {number(one['people'])} people, {one['kind']}."
         yield ""
-        yield from table(list(_HEADS), ([text(row[0]) + (f" ({row[1]})" if row[1] else ""), *row[2:]] for row in one["rows"]), right=1)
+        yield from table(
+            list(_HEADS),
+            ([text(row[0]) + (f" ({row[1]})" if row[1] else ""), *row[2:]] for row in one["rows"]),
+            right=1,
+        )
 
 
 def _markdown(data: ReportData) -> Iterator[str]:

@@ -269,5 +269,10 @@ TEMPLATE = """
 """
 
 SECTION = Section(
-    "people", "The worst people", TEMPLATE, _markdown, shown=lambda data: twins_differ(data) and bool(data.people), values=_values
+    "people",
+    "The worst people",
+    TEMPLATE,
+    _markdown,
+    shown=lambda data: twins_differ(data) and bool(data.people),
+    values=_values,
 )

@@ -91,9 +91,8 @@ def rows(document: Mapping[str, Any]) -> list[list[str]]:
         verdict = str(check.get("verdict", "–")) + (" (waived)" if check.get("waived") is True else "")
         found.append([str(check["name"]), value, between, threshold, verdict])
     pending = document.get("pending")
-    for name in pending[: MAX_SHOWN - len(found)] if isinstance(pending, list) else ():
-        found.append([str(name), "–", "", "–", "no baseline yet"])
-    return found
+    waiting = pending[: MAX_SHOWN - len(found)] if isinstance(pending, list) else ()
+    return [*found, *([str(name), "–", "", "–", "no baseline yet"] for name in waiting)]
 
 
 def _number(value: Any) -> str:
@@ -159,4 +158,6 @@ TEMPLATE = """
 </section>
 """
 
-SECTION = Section("gate", "The gate", TEMPLATE, _markdown, shown=lambda data: bool(data.gate or data.gate_of_another), values=_values)
+SECTION = Section(
+    "gate", "The gate", TEMPLATE, _markdown, shown=lambda data: bool(data.gate or data.gate_of_another), values=_values
+)
