@@ -150,6 +150,21 @@ def test_a_function_can_be_compared() -> None:
     assert found.changed.people == 0
 
 
+def test_a_dear_model_is_asked_about_fewer_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes a score dear: the first people are timed, and it is said how many are compared."""
+    monkeypatch.setattr("fairbits.diff.run.MAX_SECONDS", 0.002)
+    before = subject(0)
+    after = with_model(before, lambda rows: np.where(rows["skill"].astype(float) >= 6, 0.9, 0.1))
+    found = diff_subjects(before, after, threads=1)
+    assert 1 <= found.rows <= 256
+    assert found.rows & (found.rows - 1) == 0
+    assert f"{found.rows} of 400 people are compared" in found.notes[0]
+    again = diff_subjects(before, after, threads=1, people=found.rows)
+    assert again.shifts == found.shifts
+    assert "as asked for" in again.notes[0]
+    assert diff_subjects(before, after, threads=1, people=1000).rows == ROWS
+
+
 def test_paired_intervals_hold() -> None:
     """The change of a rate, with people drawn anew: the interval holds the truth in about 95 of 100 samples."""
     rng = np.random.default_rng(7)

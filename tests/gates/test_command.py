@@ -68,8 +68,8 @@ def test_all_outputs_at_once(project: Path) -> None:
         ),
         (
             "[checks]\nflip_rate = 0.1\n[[waivers]]\ncheck = 'flip_rate'\nreason = 'x'\nowner = 'a'\n"
-            "expires = 2020-01-01\n",
-            "expired on 2020-01-01",
+            "expires = 2120-01-01\n",
+            "90 days are the most",
         ),
         ("[checks]\nflip_rate = 0.1\n\x1b]0;x\x07 = 1\n", "not valid TOML"),
         ("a = " + "[" * 3000, "not valid TOML"),
@@ -106,6 +106,21 @@ def test_options_that_make_no_sense(project: Path, arguments: list[str]) -> None
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_an_ended_waiver_fails_the_build(project: Path) -> None:
+    policy(0.01, '[[waivers]]\ncheck = "flip_rate"\nreason = "x"\nowner = "bob"\nexpires = 2020-01-01\n')
+    done = fairbits("gate", "subject.toml")
+    assert done.returncode == 1, done.stderr
+    assert "waiver of check 'flip_rate' by bob expired on 2020-01-01" in " ".join(done.stdout.split())
+
+
+def test_a_first_run_with_nothing_to_judge_does_not_say_pass(project: Path) -> None:
+    done = fairbits("gate", "subject.toml")
+    assert done.returncode == 0
+    assert done.stdout.startswith("BASELINE WRITTEN, NOTHING JUDGED YET  planted")
+    assert "PASS" not in done.stdout
+    assert fairbits("gate", "subject.toml").stdout.startswith("PASS  planted")
 
 
 def test_waivers_are_listed_ended_ones_too(project: Path) -> None:

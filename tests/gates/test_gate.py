@@ -96,13 +96,16 @@ CHANGES = {
 
 def test_the_first_run_writes_the_baseline_and_says_so(project: Path) -> None:
     found = judged(CHANGES)
-    assert found.verdict == "pass"
+    assert found.exit_code == 0
     assert found.checks == ()
+    assert found.headline == found.document()["headline"] == "baseline written, nothing judged yet"
+    assert "PASS" not in found.sentence()
+    assert "pass" not in gates.gate_markdown(found)
     assert found.pending[0] == "flip_rate_rise"
     assert (project / "gate" / "planted" / "baseline.parquet").is_file()
     assert any("there was no baseline" in note for note in found.notes)
     again = judged(CHANGES)
-    assert again.pending == ()
+    assert (again.pending, again.headline) == ((), "pass")
     assert {one.verdict for one in again.checks} == {"pass"}
     assert "the baseline is of this very model." in again.notes
 
@@ -220,7 +223,6 @@ def test_waivers_cover_a_check_or_a_person(project: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"expires": DAY - timedelta(1)}, "expired on 2026-05-31"),
         ({"expires": DAY + timedelta(91)}, "91 days from now"),
         ({"owner": ""}, "unsigned waiver does not count"),
         ({"owner": "  "}, "has no owner"),
@@ -235,6 +237,39 @@ def test_waivers_that_do_not_count(project: Path, fields: dict, words: str) -> N
     with pytest.raises(OptionError, match=re.escape(words)):
         judged({"flip_rate": 0.01}, waivers=[{**waiver(check="flip_rate"), **fields}])
     assert not (project / "gate").exists()
+
+
+def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
+    """Nobody signed anew: the check fails (1), and the waiver is named with its owner and its last day."""
+    ended = waiver(check="flip_rate", expires=DAY - timedelta(1))
+    found = judged({"flip_rate": 0.01}, waivers=[ended])
+    assert (found.verdict, found.exit_code, found.waived) == ("fail", 1, ())
+    assert "waiver of check 'flip_rate' by ann@example.org expired on 2026-05-31" in found.sentence()
+    assert "expired on 2026-05-31" in found["flip_rate"].sentence()
+    document = found.document()
+    assert document["expired"][0]["owner"] == "ann@example.org"
+    assert document["checks"][0]["expired"] is True
+    jsonschema.validate(document, gate_schema())
+    # what is cured needs no waiver any more
+    cured = judged({"flip_rate": 0.2}, waivers=[ended])
+    assert (cured.verdict, cured.expired) == ("pass", ())
+    assert any("can go: check 'flip_rate' by ann@example.org, expired on 2026-05-31" in note for note in cured.notes)
+    # a newer one of the same check holds, and the old one can go
+    renewed = judged({"flip_rate": 0.01}, waivers=[ended, waiver(check="flip_rate")])
+    assert (renewed.verdict, renewed.expired) == ("pass", ())
+
+
+def test_an_ended_waiver_of_a_person(project: Path) -> None:
+    top = int(judged({"k_max": 99})["k_max"].value)
+    people = [one.fingerprint for one in judged({"k_max": top - 1}).findings]
+    held = [waiver(case=one) for one in people[1:]]
+    ended = waiver(case=people[0], expires=DAY - timedelta(1))
+    found = judged({"k_max": top - 1}, waivers=[ended, *held])
+    assert found.verdict == "fail"
+    assert [one.case for one in found.expired] == people[:1]
+    person = next(one for one in gates.sarif_document(found)["runs"][0]["results"] if "row" in one["message"]["text"])
+    assert "suppressions" not in person
+    assert "ann\\@example\\.org, expired on 2026-05-31" in gates.gate_markdown(found)
 
 
 def test_a_waiver_on_its_last_day_holds(project: Path) -> None:

@@ -170,7 +170,8 @@ def test_harms_are_on_every_face(data: ReportData, page: str) -> None:
 def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(own, folder)
-    (folder / "gate.json").write_text(json.dumps(GATE))
+    identity = json.loads((folder / "run.json").read_text())["identity"]["id"]
+    (folder / "gate.json").write_text(json.dumps({**GATE, "identity": identity}))
     shown = compute_report(Run.open(folder), threads=1)
     failed, document = render_html(shown), render_markdown(shown)
     assert 'class="gate fail" href="#gate"' in failed
@@ -179,6 +180,20 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     assert "The gate failed." in document
     assert summary_of(shown)["gate"]["verdict"] == "fail"
     assert 'id="gate"' not in page
+    # a first run has judged nothing, and a verdict about another model is not this run's
+    (folder / "gate.json").write_text(
+        json.dumps({**GATE, "verdict": "pass", "checks": [], "pending": ["flip_rate_rise"], "identity": identity})
+    )
+    first = compute_report(Run.open(folder), threads=1)
+    assert "The gate has judged nothing yet" in render_html(first)
+    assert "Gate: pass" not in render_html(first)
+    for other in ({**GATE, "identity": "0123456789abcdef"}, GATE):
+        (folder / "gate.json").write_text(json.dumps(other))
+        strange = compute_report(Run.open(folder), threads=1)
+        for face in (render_html(strange), render_markdown(strange)):
+            assert "about another model, schema or table" in face
+            assert "The gate failed" not in face
+        assert summary_of(strange)["gate"] is None
     (folder / "gate.json").write_text(json.dumps({"verdict": "perhaps", "checks": []}))
     with pytest.raises(OptionError, match="no verdict"):
         compute_report(Run.open(folder), threads=1)

@@ -11,3 +11,6 @@ from .run import AuditRun as AuditRun
 from .run import open_run as open_run
 from .scores_only import ScoresAudit as ScoresAudit
 from .scores_only import audit_scores as audit_scores
+from .scores_only import is_scores_audit as is_scores_audit
+from .scores_only import read_scores_record as read_scores_record
+from .scores_only import report_scores as report_scores

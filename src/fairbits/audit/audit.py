@@ -321,6 +321,8 @@ class Audit:
         by: str | None = None,
         seed: int = 0,
         out: str | Path | None = None,
+        data_source: str | None = None,
+        distributed: str | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> ProxyStudy:
         """What reaches the score without the protected columns: indirect bits, through what, for whom, over time.
@@ -335,6 +337,8 @@ class Audit:
             Same seed, same figures.
         out
             A folder to write proxies.json to.
+        data_source, distributed
+            For tables to file: where the data come from, and since when the tool is in use.
         progress
             Progress callback, called with what is being done.
 
@@ -352,7 +356,15 @@ class Audit:
         from fairbits.store import write_json
 
         chosen = None if justified is None else tuple(justified)
-        found = study_subject(self.subject, justified=chosen, by=by, seed=seed, progress=progress)
+        found = study_subject(
+            self.subject,
+            justified=chosen,
+            by=by,
+            seed=seed,
+            data_source=data_source,
+            distributed=distributed,
+            progress=progress,
+        )
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             made_with = self.subject.identity.document()
@@ -368,6 +380,7 @@ class Audit:
         seed: int = 0,
         threads: int | None = None,
         top: int = 10,
+        people: int | None = None,
         **grants: Unpack[GrantOptions],
     ) -> ModelDiff:
         """What changes for these people when another model takes the place of this one.
@@ -383,6 +396,8 @@ class Audit:
             Same seed, same intervals.
         top
             How many of those who got worse are listed.
+        people
+            How many are compared at most; None takes all, or as many as can be asked in half a minute.
         **grants
             What a model file may do.
 
@@ -403,7 +418,7 @@ class Audit:
         else:
             after = with_model(self.subject, other, **grants)
         options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads}
-        return diff_subjects(self.subject, after, **options, seed=seed, top=top)
+        return diff_subjects(self.subject, after, **options, seed=seed, top=top, people=people)
 
     def open(self, folder: str | Path) -> AuditRun:
         """Open an earlier run of this subject.
@@ -550,6 +565,8 @@ class Audit:
         min_plausibility: float | None = None,
         by: str | None = None,
         measure: str = "q_inf",
+        data_source: str | None = None,
+        distributed: str | None = None,
     ) -> AuditResult | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
@@ -586,6 +603,8 @@ class Audit:
             A column of periods, such as a month; None tells no periods apart.
         measure
             What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" or "q_1".
+        data_source, distributed
+            For the tables to file: where the data come from, and since when the tool is in use.
 
         Returns
         -------
@@ -604,7 +623,16 @@ class Audit:
         if self.subject.scores_only:
             from fairbits.audit.scores_only import audit_scores
 
-            return audit_scores(self.subject, None if out is None else Path(out), by=by, seed=seed)
+            place = None if out is None else Path(out)
+            return audit_scores(
+                self.subject,
+                place,
+                by=by,
+                seed=None if resume and seed == 0 else seed,
+                resume=resume,
+                data_source=data_source,
+                distributed=distributed,
+            )
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
         options = AuditOptions(
             seconds,
@@ -619,6 +647,8 @@ class Audit:
             min_plausibility,
             by,
             measure=measure,
+            data_source=data_source,
+            distributed=distributed,
         )
         subject = self._answering(repeats)
         return audit_subject(subject, options, None if out is None else Path(out), resume=resume)

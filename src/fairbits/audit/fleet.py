@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditOptions, AuditResult, audit_subject
+from fairbits.audit.scores_only import ScoresAudit, audit_scores, is_scores_audit
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
-from fairbits.report import RANKS, Fleet, FleetMember, ReportData, write_fleet
+from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
 
@@ -165,6 +166,11 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
     folder = Path(ship.folder)
     try:
         subject = load_subject(ship.source, **terms.grants).checked(as_is=terms.as_is)
+        if subject.scores_only:
+            options = terms.options
+            again = is_scores_audit(folder)
+            told = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
+            return _scores_entry(ship, told)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.options, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
@@ -175,6 +181,30 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return FleetMember(ship.name, ship.source, error=f"something went wrong inside fairbits or the model ({what}).")
     return _entry(ship, found)
+
+
+def _scores_entry(ship: Ship, found: ScoresAudit) -> FleetMember:
+    document = found.document
+    return FleetMember(
+        name=ship.name,
+        source=ship.source,
+        report=f"{Path(ship.folder).name}/{found.page.name}",
+        sentence=lead(document, blind=True).strip(),
+        rows=document["rows"],
+        seconds=found.seconds,
+        scores_only=True,
+        **_told(document),
+    )
+
+
+def _told(document: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The protected attribute that the score tells most about, and how much at least."""
+    known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
+    single = [one for one in known if " × " not in one["attribute"]]
+    if not single:
+        return {}
+    most = max(single, key=lambda one: float(one["bits_low"]))
+    return {"indirect": most["bits_low"], "indirect_about": most["attribute"]}
 
 
 def _entry(ship: Ship, found: AuditResult) -> FleetMember:
@@ -197,6 +227,7 @@ def _entry(ship: Ship, found: AuditResult) -> FleetMember:
         rows=measured.rows,
         m=data.about.m,
         k_proved=_proved(data),
+        **_told(data.proxies),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )
 

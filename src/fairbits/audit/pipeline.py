@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,8 @@ class AuditOptions:
     min_plausibility: float | None = None
     by: str | None = None  # a column of periods
     measure: str = "q_inf"
+    data_source: str | None = None  # for tables to file
+    distributed: str | None = None
 
     @property
     def executor_options(self) -> ExecutorOptions:
@@ -237,10 +240,11 @@ class _Auditing:
         tell: Tell,
         stop: Callable[[], bool],
     ):
-        if subject.schema.observed and not subject.schema.protected:
-            # Nobody has a twin: the rows say all there is, and there is nothing to search, explain or mend.
-            options = replace(options, skip=options.skip | {"search", "debug", "repair"})
         self.subject, self.options, self.resume, self.stop = subject, options, resume, stop
+        if self._evaluator.blind:
+            # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
+            # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
+            self.options = replace(options, skip=options.skip | {"search", "debug", "repair"})
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.tell = tell
@@ -248,12 +252,18 @@ class _Auditing:
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
 
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        options = self.options
+        return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
+
     def do(self) -> AuditResult:
         self.tell("plan", "plan", self.shares.words(self.options.skip))
         if self.resume:
             record = Run.open(self.folder).manifest
             if self.subject.repeats == 1:
                 self.subject = self.subject.with_repeats(record.get("repeats", 1))
+                del self._evaluator  # it asked the model once for a score
             check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         document = self._timed("measure", self._measure)
         run = self._search()
@@ -277,7 +287,7 @@ class _Auditing:
 
     def _measure(self) -> dict[str, Any]:
         options, subject = self.options, self.subject
-        evaluator = evaluator_of(subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
+        evaluator = self._evaluator
         kept = kept_measurement(self.folder, subject, evaluator) if self.resume else None
         if kept is not None:
             return kept
@@ -414,6 +424,10 @@ class _Auditing:
         made_with = self.subject.identity.document()
         same = kept is not None and (kept.get("made_with") or {}).get("id") == made_with["id"]
         if self.resume and kept is not None and same and self.options.by in (None, kept.get("by")):
+            stated = {"data_source": self.options.data_source, "distributed": self.options.distributed}
+            wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
+            if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
+                write_json(run.folder / "proxies.json", {**kept, "filing": wanted})
             return self._leave("proxies", "kept")
 
         def work() -> None:
@@ -422,6 +436,8 @@ class _Auditing:
                 by=self.options.by,
                 seed=self.options.seed,
                 columns=not self.shares.quick or not self.subject.schema.protected,
+                data_source=self.options.data_source,
+                distributed=self.options.distributed,
                 progress=self._until("proxies", inf),
             )
             write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from fairbits.store import new_folder, write_json
-from fairbits.subject import Subject
+from fairbits.domain import GrantOptions
+from fairbits.errors import OptionError
+from fairbits.store import SCORES_RECORD, new_folder, provenance, read_json, write_json
+from fairbits.subject import Subject, check_identity
 
 if TYPE_CHECKING:
     from fairbits.proxies import ProxyStudy
+
+FORMAT = 1
+PROXIES = "proxies.json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,19 +27,57 @@ class ScoresAudit:
     Parameters
     ----------
     folder
-        Holds proxies.json, summary.json, report.html and report.md.
+        Holds scores.json, proxies.json, summary.json, report.html, report.md and manifest.json.
     study
-        Groups and indirect bits.
+        Groups and indirect bits; None where an earlier study was kept.
     page
         The report.
     seconds
         How long it took.
+    document
+        The content of proxies.json.
     """
 
     folder: Path
-    study: ProxyStudy
+    study: ProxyStudy | None
     page: Path
     seconds: float
+    document: Mapping[str, Any]
+
+
+def is_scores_audit(folder: str | Path) -> bool:
+    """Whether a folder holds the audit of a table of scores.
+
+    Parameters
+    ----------
+    folder
+        Any place.
+    """
+    return (Path(folder) / SCORES_RECORD).is_file()
+
+
+def read_scores_record(folder: Path) -> dict[str, Any]:
+    """What an earlier audit of a table of scores was asked for.
+
+    Parameters
+    ----------
+    folder
+        That holds scores.json.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its content.
+
+    Raises
+    ------
+    OptionError
+        Where it is damaged, or of another format.
+    """
+    record = read_json(folder / SCORES_RECORD)
+    if record.get("format") != FORMAT or not isinstance(record.get("identity"), Mapping):
+        raise OptionError(f"{str(folder / SCORES_RECORD)!r} is damaged or of another format; audit the table again.")
+    return record
 
 
 def audit_scores(
@@ -42,7 +85,10 @@ def audit_scores(
     folder: Path | None = None,
     *,
     by: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
+    resume: bool = False,
+    data_source: str | None = None,
+    distributed: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ScoresAudit:
     """Study a table of scores and write its report.
@@ -56,7 +102,11 @@ def audit_scores(
     by
         A column of periods, such as a month.
     seed
-        Same seed, same figures.
+        Same seed, same figures; 0 by default.
+    resume
+        Go on in the folder under its own settings; a study that is there already is kept.
+    data_source, distributed
+        For the tables to file: where the data come from, and since when the tool is in use.
     progress
         Is told what is done.
 
@@ -64,13 +114,125 @@ def audit_scores(
     -------
     ScoresAudit
         Speaks of groups and indirect bits only.
+
+    Raises
+    ------
+    OptionError
+        Where the folder holds another audit, or other settings are asked for than those of the one that goes on.
     """
-    from fairbits.proxies import study_subject
     from fairbits.report import write_scores_report
 
     begin = time.perf_counter()
-    study = study_subject(subject, by=by, seed=seed, progress=progress)
-    folder = folder or new_folder(subject.name, "audit")
-    page = write_scores_report(study.document(), subject, folder)
-    write_json(folder / "proxies.json", study.document())
-    return ScoresAudit(folder, study, page, time.perf_counter() - begin)
+    place = folder or new_folder(subject.name, "audit")
+    asked = {"seed": seed, "by": by, "data_source": data_source, "distributed": distributed}
+    if is_scores_audit(place) and resume:
+        record = _going_on(place, subject, asked)
+    elif is_scores_audit(place) or (place / "run.json").is_file():
+        raise OptionError(f"{str(place)!r} holds an audit already; go on with --resume, or choose another --out.")
+    elif resume:
+        raise OptionError(f"{str(place)!r} holds no audit of a table of scores to go on with; give it as --out.")
+    else:
+        source = None if subject.source is None else str(subject.source)
+        record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": source, **asked}
+        record |= {"seed": seed or 0, "identity": subject.identity.document(), **provenance()}
+    _write(place, record)
+    document, study = _studied(place, subject, record, progress)
+    _write(place, {**record, "status": "finished"})
+    page = write_scores_report(document, subject, place, record=record)
+    return ScoresAudit(place, study, page, time.perf_counter() - begin, document)
+
+
+def report_scores(folder: Path, *, out: Path | None = None, **grants: Unpack[GrantOptions]) -> Path:
+    """Write the report of an audit of scores again, from what its folder and its subject's files say.
+
+    Parameters
+    ----------
+    folder
+        Of the audit.
+    out
+        Where to; by default the same folder.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    OptionError
+        Where the study is not there, or the subject is another one by now.
+    """
+    from fairbits.data import load_subject
+    from fairbits.report import write_scores_report
+
+    record = read_scores_record(folder)
+    if record.get("source") is None:
+        raise OptionError(f"{str(folder)!r} does not say where its table lies; audit the table again.")
+    subject = load_subject(str(record["source"]), **grants).checked(as_is=True)
+    check_identity(record, subject.identity, what=f"the audit in {str(folder)!r}")
+    document = _kept(folder, record)
+    if document is None:
+        raise OptionError(
+            f"{str(folder)!r} has no {PROXIES} of this table; go on with: fairbits audit --resume {folder}"
+        )
+    return write_scores_report(document, subject, out or folder, record=record)
+
+
+def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of the audit that goes on: figures keep its settings, papers may be added."""
+    record = read_scores_record(folder)
+    check_identity(record, subject.identity, what=f"the audit in {str(folder)!r}")
+    for name in ("seed", "by"):
+        if asked[name] is not None and asked[name] != record.get(name):
+            raise OptionError(
+                f"the audit in {str(folder)!r} has {name} {record.get(name)!r}, but {asked[name]!r} was asked for; "
+                f"leave --{name} out, or start a new audit."
+            )
+    return {**record, **{name: asked[name] for name in ("data_source", "distributed") if asked[name] is not None}}
+
+
+def _studied(
+    folder: Path, subject: Subject, record: Mapping[str, Any], progress: Callable[[str], None] | None
+) -> tuple[dict[str, Any], ProxyStudy | None]:
+    from fairbits.proxies import study_subject
+
+    source, distributed = record.get("data_source"), record.get("distributed")
+    document, study = _kept(folder, record), None
+    if document is None:
+        study = study_subject(
+            subject,
+            by=record.get("by"),
+            seed=int(record["seed"]),
+            data_source=source,
+            distributed=distributed,
+            progress=progress,
+        )
+        document = {**study.document(), "made_with": dict(record["identity"])}
+    else:
+        papers = {"data_source": source, "distributed": distributed}
+        filing = {**document["filing"], **{name: value for name, value in papers.items() if value is not None}}
+        document = {**document, "filing": filing}
+    write_json(folder / PROXIES, document)
+    return document, study
+
+
+def _kept(folder: Path, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The study in a folder, where it is about the same table under the same settings."""
+    if not (folder / PROXIES).is_file():
+        return None
+    document = read_json(folder / PROXIES)
+    same = (document.get("made_with") or {}).get("id") == record["identity"].get("id")
+    fits = same and document.get("seed") == record["seed"] and document.get("by") == record.get("by")
+    return document if fits and {"attributes", "groups", "filing"} <= set(document) else None
+
+
+def _write(folder: Path, record: Mapping[str, Any]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / SCORES_RECORD, dict(record))
+    except OSError as error:
+        raise OptionError(
+            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
+        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairbits.diff.layers import layer_shifts, parting
 from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift, SideFacts
 from fairbits.domain import Table
 from fairbits.engine import Evaluation
+from fairbits.errors import OptionError
 from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, groupings_of, wilson
 from fairbits.models import kind_of
 from fairbits.randomness import generator
@@ -21,6 +23,9 @@ from fairbits.subject import Subject, decided, quality_of
 
 #: Beyond so many twin scores a sample of the rows is compared: compiled kernels, and any other model.
 MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 500_000
+#: Seconds that models outside of the compiled kernels may be asked for: a score of theirs may cost anything (a guard in
+#: an ONNX file asks about all twins for each), so the first few people are timed.
+MAX_SECONDS, TIMED = 30.0, 8
 #: People whose layers are compared, people at once, and people who are listed.
 LAYER_PEOPLE, _CHUNK, TOP = 2_000, 65_536, 10
 #: Groups of fewer people are counted, but get no interval.
@@ -38,6 +43,7 @@ def diff_subjects(
     seed: int = 0,
     threads: int | None = None,
     top: int = TOP,
+    people: int | None = None,
     command: str = "",
 ) -> ModelDiff:
     """Compare two models on the same people.
@@ -52,6 +58,8 @@ def diff_subjects(
         Moves the intervals, and the sample where there are too many people.
     top
         How many of those who got worse are listed.
+    people
+        How many are compared at most, drawn by the seed; None takes all, or as many as can be asked in half a minute.
     command
         What was typed, for the page.
 
@@ -69,7 +77,7 @@ def diff_subjects(
     a, b = a.checked(as_is=True), b.checked(as_is=True)
     evaluators = [evaluator_of(a, epsilon=epsilon, partition=partition, threads=threads)]
     evaluators.append(evaluator_of(b, epsilon=evaluators[0].epsilon, partition=partition, threads=threads))
-    rows = _rows(a.table, evaluators, seed)
+    rows, drawn = _rows(a.table, evaluators, seed, people)
     table = a.table.rows(rows)
     found = [one.evaluate(table.codes) for one in evaluators]
     own = [_Own.of(side, side.table.rows(rows)) for side in (a, b)]
@@ -99,7 +107,7 @@ def diff_subjects(
         layers=layers,
         parted=parted,
         adds_most=adds,
-        notes=_notes(a, b, why),
+        notes=(*drawn, *_notes(a, b, why)),
         command=command,
     )
 
@@ -127,13 +135,40 @@ class _Own:
         return cls(flat, names, decisions == schema.favourable_index, right)
 
 
-def _rows(table: Table, evaluators: list[Evaluator], seed: int) -> npt.NDArray[np.int64]:
+def _rows(
+    table: Table, evaluators: list[Evaluator], seed: int, people: int | None
+) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """Who is compared, and why not everybody."""
+    if people is not None and people < 1:
+        raise OptionError(f"--people is {people}; at least one must be compared.")
     native = all(one.native for one in evaluators)
-    most = max(1, (MAX_SCORES if native else MAX_FOREIGN_SCORES) // evaluators[0].m)
-    every = np.arange(len(table))
-    if len(table) <= most:
-        return every
-    return np.sort(generator(seed, "diff", "rows").choice(len(table), most, replace=False))
+    limit = max(1, (MAX_SCORES if native else MAX_FOREIGN_SCORES) // evaluators[0].m)
+    most, why = min(limit, len(table)), f"{limit * evaluators[0].m:,} scores of twins are the most"
+    if people is not None:
+        most, why = min(people, len(table)), "as asked for"
+    elif not native:
+        each = sum(_seconds_each(one, table) for one in evaluators if not one.native)
+        fits = _round_number(MAX_SECONDS / max(each, 1e-9))
+        if fits < most:
+            most, why = fits, f"one person and the twins take about {each:.2g} s to ask; --people sets another number"
+    if most == len(table):
+        return np.arange(len(table)), ()
+    rows = np.sort(generator(seed, "diff", "rows").choice(len(table), most, replace=False))
+    return rows, (f"{most:,} of {len(table):,} people are compared, drawn by the seed ({why}).",)
+
+
+def _seconds_each(evaluator: Evaluator, table: Table) -> float:
+    """What a person costs: both the figures and the distance between twins ask about everybody once."""
+    few = table.codes[: min(TIMED, len(table))]
+    evaluator.evaluate(few[:1])  # connects, compiles
+    begin = time.perf_counter()
+    evaluator.evaluate(few)
+    return 2 * (time.perf_counter() - begin) / max(1, len(few))
+
+
+def _round_number(number: float) -> int:
+    """The power of two below: a clock that is a little off does not change who is compared."""
+    return 1 << max(0, int(number).bit_length() - 1)
 
 
 def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, float]:

@@ -58,15 +58,21 @@ def card_section(folder: str | Path, *, level: int = 2) -> str:
             lines.append(f"| {words} | {summary[key]:,} | found |")
     if isinstance(summary.get("k_max"), int):
         lines.append(f"| largest k that the search found | {summary['k_max']} | lower bound |")
-    lines += ["", *_verdict(_optional(run.folder / FILE))]
+    lines += ["", *_verdict(_optional(run.folder / FILE), run.manifest["identity"]["id"])]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _verdict(document: dict[str, Any]) -> list[str]:
+def _verdict(document: dict[str, Any], identity: str) -> list[str]:
     checks = document.get("checks")
     if document.get("verdict") not in ("pass", "fail", "inconclusive") or not isinstance(checks, list):
         return ["No gate has judged this model yet (`fairbits gate`)."]
-    lines = [f"Verdict of the gate: **{document['verdict']}**.", "", "| check | value | allowed | verdict |"]
+    if document.get("identity") != identity:
+        return ["The gate's verdict in this run's folder is about another model, so it is left out (`fairbits gate`)."]
+    lines = [
+        f"Verdict of the gate: **{document.get('headline', document['verdict'])}**.",
+        "",
+        "| check | value | allowed | verdict |",
+    ]
     lines.append("| --- | ---: | ---: | --- |")
     for one in checks:
         if isinstance(one, dict):

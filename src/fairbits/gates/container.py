@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairbits.domain import MAX_ROWS, is_there, read_arrow
+from fairbits.domain import MAX_ROWS, is_there, numpy_of, read_arrow
 from fairbits.errors import OptionError, TableError
 from fairbits.store import plain, write_whole
 
@@ -196,7 +196,7 @@ def column_of(
     fits = pa.types.is_boolean if truth else pa.types.is_integer if whole else pa.types.is_floating
     if not fits(column.type) or column.null_count:
         raise damaged(path, kind, f"column {name!r} holds something else than it should")
-    found = column.to_numpy()
+    found = numpy_of(column)
     if truth:
         return np.asarray(found, dtype=np.bool_)
     if whole:

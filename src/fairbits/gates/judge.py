@@ -18,7 +18,9 @@ from fairbits.gates.waivers import Waiver, check_current, waiver_of
 
 
 class Judgement:
-    """All checks of a policy on one model's answers; ``checks``, ``findings``, ``new``, ``waived``, ``pending``.
+    """All checks of a policy on one model's answers.
+
+    It has ``checks``, ``findings``, ``new``, ``waived``, ``expired`` and ``pending``.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ class Judgement:
     policy
         What is asked for.
     day
-        Today: waivers that have ended are refused.
+        Today: a waiver that ended before covers nothing, and what it covered counts again.
     """
 
     def __init__(
@@ -42,7 +44,10 @@ class Judgement:
         self.findings: list[Finding] = []
         self.new: set[str] = set()
         self.pending: list[str] = []
-        self._used: dict[int, Waiver] = {}
+        self._current = tuple(one for one in policy.waivers if not one.has_ended(day))
+        self._ended = tuple(one for one in policy.waivers if one.has_ended(day))
+        self._used: set[Waiver] = set()
+        self._missed: set[Waiver] = set()
         figures = FrozenFigures(schema, suite, answers, before, policy)
         for requirement in policy.requirements:
             why = lacking(requirement, schema, suite, answers)
@@ -58,7 +63,12 @@ class Judgement:
     @property
     def waived(self) -> tuple[Waiver, ...]:
         """The waivers that covered something, in the order of the policy."""
-        return tuple(one for i, one in enumerate(self.policy.waivers) if i in self._used)
+        return tuple(one for one in self._current if one in self._used)
+
+    @property
+    def expired(self) -> tuple[Waiver, ...]:
+        """The waivers that ended while what they covered is still there."""
+        return tuple(one for one in self._ended if one in self._missed)
 
     def _judged(self, requirement: Requirement, figure: CheckFigure) -> CheckResult:
         direction = "max" if requirement.change else requirement.kind.direction
@@ -66,7 +76,9 @@ class Judgement:
         count = 0
         if figure.broken is not None:
             verdict, count = self._people(requirement, figure, verdict)
-        waiver = self._waiver(check=requirement.name) if verdict != "pass" else None
+        waiver = expired = None
+        if verdict != "pass":
+            waiver, expired = self._waivers(check=requirement.name)
         return CheckResult(
             requirement,
             figure.value,
@@ -80,6 +92,7 @@ class Judgement:
             fingerprint_of(requirement.name, self.suite),
             count,
             waiver,
+            expired,
         )
 
     def _people(self, requirement: Requirement, figure: CheckFigure, verdict: Verdict) -> tuple[Verdict, int]:
@@ -88,7 +101,7 @@ class Judgement:
         found, count = findings_of(requirement.name, figure.broken, self.suite, self.schema, self.answers, self.before)
         covered = 0
         for i, one in enumerate(found):
-            if self._waiver(case=one.fingerprint) is not None:
+            if self._waivers(case=one.fingerprint)[0] is not None:
                 found[i] = replace(one, waived=True)
                 covered += one.people
         self.findings += found
@@ -106,8 +119,12 @@ class Judgement:
             verdict = "pass" if left <= allowed else verdict
         return verdict, count
 
-    def _waiver(self, *, check: str | None = None, case: str | None = None) -> Waiver | None:
-        found = waiver_of(self.policy.waivers, check=check, case=case)
+    def _waivers(self, *, check: str | None = None, case: str | None = None) -> tuple[Waiver | None, Waiver | None]:
+        """Who answers for it today; where nobody does, who did until a waiver ended."""
+        found = waiver_of(self._current, check=check, case=case)
+        ended = waiver_of(self._ended, check=check, case=case) if found is None else None
         if found is not None:
-            self._used[self.policy.waivers.index(found)] = found
-        return found
+            self._used.add(found)
+        if ended is not None:
+            self._missed.add(ended)
+        return found, ended

@@ -25,8 +25,9 @@ def gate_markdown(result: GateResult) -> str:
         In which nothing that came from a file is markup.
     """
     suite = result.suite
+    word = _MARKS[result.verdict] if result.checks else f"⏳ {result.headline}"
     lines = [
-        f"## {_MARKS[result.verdict]}: fairbits gate, {_safe(result.subject)}",
+        f"## {word}: fairbits gate, {_safe(result.subject)}",
         "",
         f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
         f"{result.policy['confidence']:.0%}.",
@@ -47,6 +48,12 @@ def gate_markdown(result: GateResult) -> str:
         lines += [
             f"- {_safe(one.about)} by {_safe(one.owner)} until {one.expires.isoformat()}: {_safe(one.reason)}"
             for one in result.waived
+        ]
+    if result.expired:
+        lines += ["", "**Expired waivers**, so that what they covered counts again:", ""]
+        lines += [
+            f"- {_safe(one.about)} by {_safe(one.owner)}, expired on {one.expires.isoformat()}: {_safe(one.reason)}"
+            for one in result.expired
         ]
     if result.notes:
         lines += ["", *(f"- {_safe(note)}" for note in result.notes)]

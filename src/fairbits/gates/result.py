@@ -57,6 +57,8 @@ class CheckResult:
         How many different people break it.
     waiver
         Who answers for it.
+    expired
+        Who answered for it until the waiver ended, where nobody does any more.
     """
 
     requirement: Requirement
@@ -71,6 +73,7 @@ class CheckResult:
     fingerprint: str = ""
     findings: int = 0
     waiver: Waiver | None = None
+    expired: Waiver | None = None
 
     @property
     def name(self) -> str:
@@ -127,7 +130,8 @@ class CheckResult:
         words = {"pass": "keeps", "fail": "breaks", "inconclusive": "is too uncertain for"}[self.verdict]
         detail = f"; {self.detail}" if self.detail else ""
         found = f"; {broken_by(self.findings)}" if self.findings else ""
-        return f"{self.name} = {self.read(self.value)}{around} {words} {self.allowed()}{detail}{found}."
+        ended = "" if self.expired is None else f"; {self.expired.ended}"
+        return f"{self.name} = {self.read(self.value)}{around} {words} {self.allowed()}{detail}{found}{ended}."
 
     def document(self) -> dict[str, Any]:
         """As it stands in gate.json."""
@@ -149,6 +153,7 @@ class CheckResult:
             "findings": self.findings,
             "fingerprint": self.fingerprint,
             "waived": self.waiver is not None,
+            "expired": self.expired is not None,
         }
 
 
@@ -168,6 +173,8 @@ class GateResult:
         Fingerprints of those among them who did not break it by the baseline, and whom nobody answers for.
     waived
         The waivers that covered something.
+    expired
+        The waivers that ended while what they covered is still there: it counts again.
     waivers
         All waivers of the policy.
     pending
@@ -192,6 +199,7 @@ class GateResult:
     findings: tuple[Finding, ...]
     new: frozenset[str]
     waived: tuple[Waiver, ...]
+    expired: tuple[Waiver, ...]
     waivers: tuple[Waiver, ...]
     pending: tuple[str, ...]
     suite: Mapping[str, Any]
@@ -227,6 +235,16 @@ class GateResult:
     def __repr__(self) -> str:
         return f"<GateResult of {self.subject!r}: {self.verdict}, {len(self.checks)} checks>"
 
+    @property
+    def headline(self) -> str:
+        """The verdict as the first words of every output.
+
+        A first run whose checks all wait for a baseline has judged nothing: it says that, and not "pass".
+        """
+        if self.pending and not self.checks:
+            return "baseline written, nothing judged yet"
+        return self.verdict
+
     def sentence(self) -> str:
         """The verdict in one sentence."""
         counted = {word: sum(one.counts == word for one in self.checks) for word in ("fail", "inconclusive", "pass")}
@@ -234,7 +252,8 @@ class GateResult:
         waived = sum(one.waiver is not None for one in self.checks)
         parts += [f"{waived} waived"] if waived else []
         parts += [f"{len(self.pending)} waiting for a baseline"] if self.pending else []
-        return f"{self.verdict.upper()}: {self.subject}, {', '.join(parts) or 'no checks'}."
+        ended = "".join(f"; {one.ended}" for one in self.expired)
+        return f"{self.headline.upper()}: {self.subject}, {', '.join(parts) or 'no checks'}{ended}."
 
     def document(self) -> dict[str, Any]:
         """The content of gate.json."""
@@ -242,7 +261,9 @@ class GateResult:
             "verdict": self.verdict,
             "checks": [one.document() for one in self.checks],
             "new_cases": [one.document() for one in self.new_cases],
+            "headline": self.headline,
             "waived": [one.document() for one in self.waived],
+            "expired": [one.document() for one in self.expired],
             "findings": [one.document() for one in self.findings],
             "pending": list(self.pending),
             "subject": self.subject,

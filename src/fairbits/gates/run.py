@@ -23,8 +23,8 @@ from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, u
 from fairbits.gates.result import GateResult
 from fairbits.gates.suite import FILE as SUITE
 from fairbits.gates.suite import Suite, freeze_subject, read_suite
-from fairbits.gates.waivers import check_current, today
-from fairbits.store import Run, folder_name, place_of, subject_of, timestamp
+from fairbits.gates.waivers import Waiver, check_current, today
+from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
 
 #: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
@@ -79,6 +79,8 @@ def open_subject(
     elif (place_of(given) / "run.json").is_file():
         if protected is not None:
             raise OptionError("protected attributes were named, but a run has its own; leave --protected out.")
+        from fairbits.store import Run, subject_of  # and with them DuckDB, which a subject in files does not need
+
         opened = Run.open(given)
         run, subject, as_is = opened.folder, subject_of(opened, **grants), True
         source = opened.manifest.get("source")
@@ -176,7 +178,7 @@ def gate(
     Raises
     ------
     FairbitsError
-        For a suite of another schema, a baseline of another suite, unknown checks, waivers that ended: misuse.
+        For a suite of another schema, a baseline of another suite, unknown checks, waivers that nobody signed: misuse.
     """
     if frozen and update_baseline:
         raise OptionError("frozen and update_baseline exclude each other: the one writes nothing, the other writes.")
@@ -202,9 +204,10 @@ def gate(
         write_baseline(place, answers, people, about.subject)
         notes += (_written(place, before, found.pending),)
     notes += _notes(about.subject, people, before, answers)
-    idle = [one.about for one in chosen.waivers if one not in found.waived]
+    idle = [one for one in chosen.waivers if one not in (*found.waived, *found.expired)]
     if idle:
-        notes += (f"waivers that cover nothing now, and can go: {', '.join(idle[:5])}.",)
+        names = [f"{one.about} by {one.owner}, {_until(one, now)}" for one in idle[:5]]
+        notes += (f"waivers that cover nothing now, and can go: {'; '.join(names)}.",)
     proposed: tuple[Mapping[str, Any], ...] = ()
     folder = Path(out) if out is not None else about.run or about.folder
     if propose is not None:
@@ -218,6 +221,7 @@ def gate(
         tuple(found.findings),
         frozenset(found.new),
         found.waived,
+        found.expired,
         chosen.waivers,
         tuple(found.pending),
         people.description(),
@@ -235,6 +239,10 @@ def gate(
     )
     write_gate(result, folder)
     return result
+
+
+def _until(waiver: Waiver, day: date) -> str:
+    return f"{'expired on' if waiver.has_ended(day) else 'until'} {waiver.expires.isoformat()}"
 
 
 def _first(*places: str | Path | None) -> Path:
@@ -272,7 +280,7 @@ def _readable(place: Path, suite: Suite, max_rows: int) -> Answers | None:
 def _written(place: Path, before: Answers | None, pending: list[str]) -> str:
     if before is not None:
         return f"the baseline {str(place)!r} was replaced by this model's answers; the verdict is against the old one."
-    waiting = f" {', '.join(pending)} will be judged from the next run on." if pending else ""
+    waiting = f" {', '.join(pending)} could not be judged yet, and will be from the next run on." if pending else ""
     return f"there was no baseline: this model's answers were written to {str(place)!r}.{waiting}"
 
 
@@ -325,6 +333,7 @@ def freeze(
         The people, and the file.
     """
     from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
+    from fairbits.store import Run
 
     about = open_subject(given, as_is=True, **grants)
     path = container_path(_first(out, add, about.folder / SUITE), SUITE)

@@ -132,5 +132,5 @@ def _person(result: GateResult, check: CheckResult, one: Finding) -> dict[str, A
     before = "" if one.k_before is None else f", {one.k_before} before"
     words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
     text = f"{where}: k = {one.k}{before}. {words}"
-    own = next((w for w in result.waivers if w.case == one.fingerprint), None)
+    own = next((w for w in result.waived if w.case == one.fingerprint), None)
     return _result(result, one.check, "warning", text[:1000], one.fingerprint, own or check.waiver)

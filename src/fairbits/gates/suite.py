@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits._version import __version__
-from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, joined
+from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, joined, numpy_of
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.gates.container import column_of, damaged, read_container, write_container
 from fairbits.measure import check_partition, default_epsilon
@@ -72,6 +72,8 @@ class Suite:
     seed: int
     version: str
     source: str
+    #: The hash of the people, once somebody has asked for it: they never change.
+    _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -85,6 +87,11 @@ class Suite:
     @property
     def id(self) -> str:
         """A hash of the people and of everything that their figures hang on."""
+        if "id" not in self._known:
+            self._known["id"] = self._hash()
+        return self._known["id"]
+
+    def _hash(self) -> str:
         found = hashlib.sha256()
         for name in SCHEMA_PARTS:
             found.update(f"{name}={self.schema.get(name, '')}\n".encode())
@@ -226,10 +233,10 @@ def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArra
     if not batches:
         return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
     codes = np.concatenate([run.layout.codes_of(batch) for batch in batches])
-    seeds = found.column("seed_row").to_numpy().astype(np.int64)
+    seeds = numpy_of(found.column("seed_row")).astype(np.int64)
     known = (seeds >= 0) & (seeds < len(subject.table))
-    columns = list(subject.schema.protected_columns)
-    if columns:
+    columns = np.asarray(subject.schema.protected_columns, dtype=np.int64)
+    if len(columns):
         codes[np.ix_(known, columns)] = subject.table.codes[np.ix_(seeds[known], columns)]
     return codes, np.where(known, _numbers(subject.table)[np.where(known, seeds, 0)], 0)
 

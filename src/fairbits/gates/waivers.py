@@ -33,6 +33,21 @@ class Waiver:
         """What it covers, in words."""
         return f"check {self.check!r}" if self.check is not None else f"case {self.case}"
 
+    @property
+    def ended(self) -> str:
+        """That it no longer covers what it names, in words."""
+        return f"the waiver of {self.about} by {self.owner} expired on {self.expires.isoformat()}"
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day has gone by: from then on it covers nothing.
+
+        Parameters
+        ----------
+        today
+            The day to count from.
+        """
+        return self.days_left(today) < 0
+
     def days_left(self, today: date) -> int:
         """Days until it ends; negative once it has.
 
@@ -129,7 +144,7 @@ def _expiry(which: str, value: object) -> date:
 
 
 def check_current(waivers: Iterable[Waiver], day: date) -> None:
-    """Refuse waivers that have ended, and those that would last too long.
+    """Refuse waivers that would last too long; those that have ended are no misuse, they cover nothing any more.
 
     Parameters
     ----------
@@ -145,11 +160,6 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
     """
     for one in waivers:
         left = one.days_left(day)
-        if left < 0:
-            raise OptionError(
-                f"the waiver of {one.about} by {one.owner!r} expired on {one.expires.isoformat()}; cure what it "
-                f"covers, or have it signed anew."
-            )
         if left > MAX_DAYS:
             raise OptionError(
                 f"the waiver of {one.about} by {one.owner!r} ends {left:,} days from now "

@@ -13,4 +13,5 @@ from .usable import justified_of as justified_of
 from .usable import usable_bits as usable_bits
 from .words import WHAT_A_BIT_IS as WHAT_A_BIT_IS
 from .words import details as details
+from .words import guessed as guessed
 from .words import told as told

@@ -119,6 +119,8 @@ class ProxyStudy:
     periods: tuple[Period, ...]
     seed: int
     notes: tuple[str, ...]
+    data_source: str | None = None
+    distributed: str | None = None
 
     @property
     def sees_none(self) -> bool:
@@ -135,6 +137,7 @@ class ProxyStudy:
             "justified": list(self.justified),
             "attributes": [one.document(self._portraits(one)) for one in self.attributes],
             "groups": documents_of(self.groups),
+            "filing": {"data_source": self.data_source or _source(self.subject), "distributed": self.distributed},
             "by": self.by,
             "periods": [one.document() for one in self.periods],
             "notes": list(self.notes),
@@ -162,3 +165,7 @@ class ProxyStudy:
             ]
             found.append({"distance": pair.distance, "lower": sides[0], "higher": sides[1]})
         return found
+
+
+def _source(subject: Subject) -> str:
+    return subject.name if subject.table.file is None else subject.table.file.name

@@ -20,6 +20,8 @@ def study_subject(
     by: str | None = None,
     seed: int = 0,
     columns: bool = True,
+    data_source: str | None = None,
+    distributed: str | None = None,
     progress: Progress | None = None,
 ) -> ProxyStudy:
     """Everything that a score tells about protected attributes, whether the model takes them or not.
@@ -36,6 +38,8 @@ def study_subject(
         Same seed, same figures.
     columns
         Whether to ask which columns carry it and to match people.
+    data_source, distributed
+        For tables to file: where the data come from (by default the table's file), and since when the tool is in use.
     progress
         Is told what is done.
 
@@ -74,7 +78,16 @@ def study_subject(
         say(f"periods of {over.name}")
         periods = periods_of(subject, over, groupings, decided, generator(seed, "proxies", "periods"))
     return ProxyStudy(
-        subject, (*singles, *several), groups, chosen, by, periods, seed, tuple(work.notes(groupings, singles))
+        subject,
+        (*singles, *several),
+        groups,
+        chosen,
+        by,
+        periods,
+        seed,
+        tuple(work.notes(groupings, singles)),
+        data_source,
+        distributed,
     )
 
 

@@ -33,6 +33,7 @@ from .sections.people import axes_of as axes_of
 from .sections.people import distance_words as distance_words
 from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words
+from .sections.proxies import lead as lead
 from .sections.proxies import proxies_of as proxies_of
 from .sections.stages import debugged_of as debugged_of
 from .signature import open_key as open_key

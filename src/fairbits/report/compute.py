@@ -79,12 +79,15 @@ def compute_report(
     study = proxies_of(run.folder, about)
     near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
     bits = log2(max(one.k or 1 for one in near))
+    gate, gate_of_another = gate_of(run.folder, about.identity.id)
+    direct = words.sentence(facts, bits, measured.noise)
     return ReportData(
         about=facts,
         bits=bits,
-        sentence=lead(study, facts.blind) + words.sentence(facts, bits, measured.noise),
+        sentence=lead(study, facts.blind) + direct,
+        direct=direct,
         examined=words.examined(facts, measured, searched),
-        not_examined=words.not_examined(facts, searched),
+        not_examined=words.not_examined(facts, searched, proxies=study is not None),
         near=near,
         measured=measured,
         searched=searched,
@@ -102,7 +105,8 @@ def compute_report(
             sources=sources_of(about),
             made_by=made_by(run),
         ),
-        gate=gate_of(run.folder),
+        gate=gate,
+        gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=FACES),
     )
 

@@ -41,6 +41,9 @@ class FleetMember:
     rows: int | None = None
     m: int | None = None  # twins of a person
     k_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
+    indirect: float | None = None  # bits that the score tells about a protected attribute, at least; the most of all
+    indirect_about: str = ""  # which attribute that is
+    scores_only: bool = False  # no model, so no twins: bits and k cannot be known
 
     @property
     def used(self) -> float:
@@ -115,6 +118,11 @@ class Fleet:
         first = ranked[0]
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
         if not any(one.bits for one in ranked):
+            told = max(ranked, key=lambda one: one.indirect or 0.0)
+            if told.indirect:
+                found = f"of “{told.name}” tells at least {told.indirect:.2f} bits about {told.indirect_about}"
+                none = f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute"
+                return f"{none}; the score {found}{rest}."
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
         if self.rank == "people" and first.affected:
             what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"

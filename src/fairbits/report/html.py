@@ -72,9 +72,12 @@ def sections(data: ReportData) -> list[str]:
 
 
 def _sentences(data: ReportData) -> tuple[Markup, Markup]:
-    """What the page opens with: people, then bits; their figures marked. A blind model's bits say it all."""
+    """What the page opens with: people, then bits, their figures marked; of a blind model, what its score tells."""
     figure = escape(f"{data.bits:.2f} of {data.about.bits_limit:.2f} bits")
-    bits = Markup(str(escape(data.sentence)).replace(figure, f"<em>{figure}</em>", 1))  # noqa: S704 - escaped
+    bits = Markup(str(escape(data.direct)).replace(figure, f"<em>{figure}</em>", 1))  # noqa: S704 - escaped
+    leads = data.sentence.removesuffix(data.direct).strip()
+    if leads:
+        return escape(leads), bits
     if not data.opening.people or data.about.blind:
         return bits, Markup("")
     people = escape(data.opening.people)

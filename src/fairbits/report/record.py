@@ -322,7 +322,8 @@ class ReportData:
 
     about: About
     bits: float
-    sentence: str
+    sentence: str  # both: what leads, and what the model uses directly
+    direct: str  # what it uses directly, alone
     examined: tuple[str, ...]
     not_examined: tuple[str, ...]
     near: tuple[Near, ...]
@@ -337,5 +338,6 @@ class ReportData:
     certified: tuple[Statement, ...] = ()
     proxies: Mapping[str, Any] | None = None  # the document of proxies.json
     opening: Opening = field(default_factory=Opening)
-    gate: Mapping[str, Any] | None = None  # the document of gate.json
+    gate: Mapping[str, Any] | None = None  # the document of gate.json, where it is about this very model
+    gate_of_another: str = ""  # that it is about another one, in words
     files: tuple[FileHash, ...] = ()  # of the run; not the report itself

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from markupsafe import Markup
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
 from fairbits.report.files import HTML, MARKDOWN, SUMMARY
+from fairbits.report.manifest import FACES, files_of, write_manifest
 from fairbits.report.markdown import indirect_text, text
-from fairbits.report.page import rendered
-from fairbits.report.sections.proxies import (
-    WHAT_A_BIT_IS,
-    carriers,
-    lead,
-    matches,
-    pictures,
-    sentences,
-    summary,
-)
+from fairbits.report.page import part, rendered
+from fairbits.report.record import ReportData
+from fairbits.report.section import Section
+from fairbits.report.sections import decided, filing, hashes, pointers, sign_off
+from fairbits.report.sections.decided import Opening, sources_of
+from fairbits.report.sections.proxies import SECTION as INDIRECT
+from fairbits.report.sections.proxies import lead, pictures, summary
 from fairbits.report.summary import FORMAT
 from fairbits.store import plain, write_json, write_whole
 from fairbits.subject import Subject
@@ -34,8 +32,14 @@ LIMITS = (
 )
 
 
-def write_scores_report(document: Mapping[str, Any], subject: Subject, folder: Path) -> Path:
-    """Write report.html, report.md and summary.json of a table of scores.
+#: The sections of the page, in order: those of any report that need no model.
+SECTIONS = (decided.SECTION, INDIRECT, hashes.SECTION, sign_off.SECTION, filing.SECTION, pointers.SECTION)
+
+
+def write_scores_report(
+    document: Mapping[str, Any], subject: Subject, folder: Path, *, record: Mapping[str, Any]
+) -> Path:
+    """Write report.html, report.md, summary.json and manifest.json of a table of scores.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ def write_scores_report(document: Mapping[str, Any], subject: Subject, folder: P
         Whose scores.
     folder
         Where to; it is made.
+    record
+        The content of scores.json: when, by whom and with what the audit was made.
 
     Returns
     -------
@@ -57,37 +63,85 @@ def write_scores_report(document: Mapping[str, Any], subject: Subject, folder: P
         Where the folder cannot be written to.
     """
     sentence = lead(document, blind=True).strip() or _unknown(document)
-    quality = () if subject.quality is None else tuple(subject.quality.lines())
-    created = datetime.now(UTC).date().isoformat()
+    data = _data(document, subject, folder, record)
+    there = [one for one in SECTIONS if one.shown(data)]
+    titles = {one.name: one.title for one in there}
     page = rendered(
         "scores.html",
-        data=SimpleNamespace(proxies=document),
         subject=subject.name,
         sentence=sentence,
-        created=created,
-        lines=(f"{document['rows']:,} people, their scores only.", *quality, LIMITS),
-        notes=subject.notes,
-        indirect=list(sentences(document)),
-        carriers=carriers(document),
-        matches=matches(document),
-        pictures={name: Markup(svg) for name, svg in pictures(document).items()},  # noqa: S704 - made by us
-        what_a_bit_is=WHAT_A_BIT_IS,
+        created=data.remaking.created[:10],
+        lines=(f"{document['rows']:,} people, their scores only.", LIMITS),
+        notes=[note for note in subject.notes if not note.startswith("the model is not at hand")],  # see LIMITS
+        contents=list(titles.items()),
+        parts=[_part(one, data, titles) for one in there],
+        commands=_commands(record),
+        versions=record.get("versions") or {},
     )
-    head = [f"# {text(subject.name, 80)}: fairbits audit", "", f"**{text(sentence, 400)}**", "", text(LIMITS, 400), ""]
-    words = "\n".join([*head, *indirect_text(document)]).rstrip() + "\n"
+    words = _markdown(document, subject, sentence, data, record)
     figures = {} if subject.quality is None else subject.quality.figures()
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
+    about["identity"] = data.remaking.identity
     whole = plain({**about, "format": FORMAT, **figures, "sentence": sentence, "proxies": summary(document)})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / HTML, page.encode())
         write_whole(folder / MARKDOWN, words.encode())
         write_json(folder / SUMMARY, whole)
+        about = {"subject": subject.name, "identity": data.remaking.identity, "run": data.remaking.created}
+        write_manifest(folder, about=about)
     except OSError as error:
         raise OptionError(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
         ) from None
     return folder / HTML
+
+
+def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: Mapping[str, Any]) -> ReportData:
+    """What the sections look at: those parts of a report's record that a table of scores has."""
+    quality = subject.checked(as_is=True).quality
+    found = SimpleNamespace(
+        proxies=document,
+        about=SimpleNamespace(subject=subject.name, protected=(), blind=True, quality=quality),
+        measured=SimpleNamespace(flip_rate=None, split_rate=None, rows=document["rows"]),
+        remaking=SimpleNamespace(created=str(record["created"]), identity=str(record["identity"]["id"])),
+        opening=Opening(sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown")),
+        files=files_of(folder, leave_out=FACES) if folder.is_dir() else (),
+    )
+    return cast(ReportData, found)
+
+
+def _part(section: Section, data: ReportData, titles: Mapping[str, str]) -> Markup:
+    document = data.proxies or {}
+    drawn = {name: Markup(svg) for name, svg in pictures(document).items()}  # noqa: S704 - made by us
+    values: Mapping[str, Any]
+    if section is pointers.SECTION:  # it asks which sections the page has
+        values = {"pointers": pointers.POINTERS, "pointers_note": pointers.NOTE, "titles": titles}
+    else:
+        values = section.values(data)
+    return part(section.template, data=data, about=data.about, pictures=drawn, **values)
+
+
+def _markdown(
+    document: Mapping[str, Any], subject: Subject, sentence: str, data: ReportData, record: Mapping[str, Any]
+) -> str:
+    lines = [f"# {text(subject.name, 80)}: fairbits audit", "", f"**{text(sentence, 400)}**", "", text(LIMITS, 400), ""]
+    for made in (decided.SECTION.markdown(data), indirect_text(document)):
+        lines += [*made, ""]
+    lines += ["## How to get every figure again", "", *(f"    {command}" for command in _commands(record)), ""]
+    for section in (hashes.SECTION, sign_off.SECTION):
+        lines += [*section.markdown(data), ""]
+    lines += filing.filing_text(document, data.remaking.created)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The commands that make the audit again."""
+    words = ["fairbits", "audit", Path(str(record.get("source") or "SUBJECT")).name, "--seed", str(record["seed"])]
+    for name in ("by", "data_source", "distributed"):
+        if record.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(record[name])]
+    return (shlex.join([*words, "--out", "again"]),)
 
 
 def _unknown(document: Mapping[str, Any]) -> str:

@@ -24,6 +24,17 @@ def _always(_: ReportData) -> bool:
     return True
 
 
+def twins_differ(data: ReportData) -> bool:
+    """Whether anybody's twins can score differently: without that there is nobody to rank, and nothing to count.
+
+    Parameters
+    ----------
+    data
+        The record of the report.
+    """
+    return not data.about.blind
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One section.

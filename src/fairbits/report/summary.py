@@ -39,6 +39,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "report": {
             "fairbits": __version__,
             "sentence": data.sentence,
+            "direct": data.direct,
+            "by_structure": data.about.blind,
             "people": data.opening.people,
             "people_kind": data.opening.kind,
             "bits": data.bits,

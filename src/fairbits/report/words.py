@@ -76,7 +76,10 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     if not about.protected:
         return "The model takes no protected attribute: direct bits are exactly 0, and nobody has a twin."
     if about.blind:
-        return f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names}: no twin can score differently."
+        return (
+            f"This model uses exactly 0 of {about.bits_limit:.2f} bits of {names} directly: by the way it is made, no "
+            f"twin can score differently."
+        )
     if bits == 0:
         return f"No use of {names} was found: 0.00 of {about.bits_limit:.2f} bits."
     found = f"This model uses up to {bits:.2f} of {about.bits_limit:.2f} bits of {names}."
@@ -168,12 +171,12 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
         how = f"strategy {figures['strategy']}, seed {figures['seed']}" + (f", {seconds:.0f} s" if seconds else "")
         within = f" within {figures['within']} changed attributes of a real row" if figures.get("within") else ""
         found.append(f"Searched: {number(asked)} people{within} ({how}); {figures['cases']:,} distinct ones were kept.")
-    elif figures.get("exact"):
+    elif figures.get("exact") and not about.blind:
         found.append(f"Enumerated: {figures['cases']:,} distinct people on or next to the rows of the table.")
     return tuple(found)
 
 
-def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
+def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> tuple[str, ...]:
     """Sentences on what the figures say nothing about.
 
     Parameters
@@ -182,6 +185,8 @@ def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
         Facts about the subject.
     searched
         Facts about the search.
+    proxies
+        Whether it was studied what the score tells through other attributes.
 
     Returns
     -------
@@ -193,7 +198,8 @@ def not_examined(about: About, searched: Searched) -> tuple[str, ...]:
     left = f"Not examined: people that the search did not reach{everybody}"
     if asked >= about.domain or about.blind:
         left = "Not examined: values outside the stated domains"
-    return (f"{left}; attributes that stand in for protected ones; whether the labels are right.",)
+    stand_ins = "" if proxies else "; attributes that stand in for protected ones"
+    return (f"{left}{stand_ins}; whether the labels are right.",)
 
 
 def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
@@ -274,7 +280,9 @@ def commands(
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
     if manifest.get("as_is"):
         words.append("--as-is")
-    words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))} --out again")
+    if manifest["protected"]:
+        words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))}")
+    words.append("--out again")
     found = [" ".join(words)]
     if manifest.get("own_strategy"):
         found = [
@@ -332,7 +340,8 @@ def _proxies_options(document: Mapping[str, Any]) -> list[str]:
     """As `fairbits proxies` takes them."""
     justified = ",".join(shortened(str(name), 200) for name in document.get("justified") or ())
     found = [f"--justified {shlex.quote(justified)}"] if justified else []
-    return found + ([f"--by {shlex.quote(shortened(str(document['by']), 200))}"] if document.get("by") else [])
+    stated = {"by": document.get("by"), "distributed": (document.get("filing") or {}).get("distributed")}
+    return found + [f"--{name} {shlex.quote(shortened(str(one), 200))}" for name, one in stated.items() if one]
 
 
 #: What a stage was asked for, as its command takes it.

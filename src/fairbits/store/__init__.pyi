@@ -14,7 +14,9 @@ from .location import folder_name as folder_name
 from .location import is_local as is_local
 from .location import new_folder as new_folder
 from .location import place_of as place_of
+from .manifest import SCORES_RECORD as SCORES_RECORD
 from .manifest import check_same as check_same
+from .manifest import provenance as provenance
 from .manifest import timestamp as timestamp
 from .records import Case as Case
 from .records import Layout as Layout

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -116,6 +115,8 @@ def _digest(parts: Sequence[Part]) -> bytes:
 
 
 def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together: int, memory: int) -> Numbers:
+    import duckdb
+
     with duckdb.connect(":memory:", config={"threads": 1, "python_enable_replacements": "false"}) as connection:
         connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
         connection.execute("SET preserve_insertion_order = false")

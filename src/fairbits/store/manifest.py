@@ -48,6 +48,8 @@ MAX_BUCKETS = 65_536
 MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
 #: What is compared in another way (scores within rounding), or was measured afresh.
 JUDGED = ("identity", "noise")
+#: Stands where run.json would, for the audit of a table of scores.
+SCORES_RECORD = "scores.json"
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
@@ -90,6 +92,17 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     }
 
 
+def provenance() -> dict[str, Any]:
+    """When something is made, by whom and with what, as run.json and scores.json say it.
+
+    Returns
+    -------
+    dict[str, Any]
+        ``created``, ``made_by``, ``versions``.
+    """
+    return {"created": timestamp(), "made_by": _user(), "versions": _versions()}
+
+
 def read_record(folder: Path) -> dict[str, Any]:
     """run.json of an existing run.
 
@@ -109,6 +122,11 @@ def read_record(folder: Path) -> dict[str, Any]:
         If it is missing, damaged, or of another format.
     """
     if not (folder / RUN).is_file():
+        if (folder / SCORES_RECORD).is_file():
+            raise OptionError(
+                f"{str(folder)!r} is the audit of a table of scores: it has groups and indirect bits (report.html, "
+                f"proxies.json), and no cases."
+            )
         what = "has no run.json, so it is not a run" if folder.is_dir() else "does not exist"
         raise OptionError(f"{str(folder)!r} {what}; give the folder that `fairbits search --out` wrote.")
     record = read_json(folder / RUN)

@@ -55,6 +55,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "held_out": ("table", "held-out rows differ"),
     "test_rows": ("table", "test rows differ"),
     "test_labels": ("table", "test labels differ"),
+    "scores": ("table", "scores differ"),
 }
 #: Hashes say nothing to a reader.
 _HASHED = {"weights", "biases", "model_file", "encoding", "scaling", "attributes", "protected_values"}

@@ -235,6 +235,7 @@ def of_table(table: Table, test: Table | None) -> Ingredients:
         "held_out": _array(table.held_out),
         "test_rows": _array(None if test is None else test.codes),
         "test_labels": _array(None if test is None else test.labels),
+        **({} if table.scores is None else {"scores": _array(table.scores)}),
     }
 
 

@@ -186,6 +186,8 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
     Probe
         The probe.
     """
+    if table.scores is not None:
+        return Probe()  # the model is not at hand; its scores are a part of the table
     people = probed_people(schema, table)
     if not len(people):
         return Probe()

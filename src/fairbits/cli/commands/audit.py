@@ -62,6 +62,8 @@ def audit(
     ray: Ray = None,
     repeats: RepeatsOrRun = None,
     by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
+    data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
+    distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
     as_is: AsIs = False,
     as_json: Json = False,
     *,
@@ -76,10 +78,11 @@ def audit(
         "within": within,
         "min_plausibility": min_plausibility,
     }
+    papers: dict[str, Any] = {"data_source": data_source, "distributed": distributed}
     chosen = _Chosen(subject, resume, given, protected, repeats)
     loaded = chosen.subject(as_is, **grants)
     if loaded.scores_only:
-        return _scores(loaded, out, by, seed or 0, as_json)
+        return _scores(loaded, resume or out, resume is not None, as_json, by=by, seed=seed, **papers)
     from fairbits.audit import AuditOptions, audit_subject
     from fairbits.cli.render.audit import show, stages
     from fairbits.report import summary_of
@@ -87,7 +90,14 @@ def audit(
 
     seconds = None if budget is None else seconds_of(budget)
     options = AuditOptions(
-        seconds, threads=threads_of(threads), skip=stages_of(skip), workers=workers, ray=ray, by=by, **chosen.settings()
+        seconds,
+        threads=threads_of(threads),
+        skip=stages_of(skip),
+        workers=workers,
+        ray=ray,
+        by=by,
+        **papers,
+        **chosen.settings(),
     )
     with stages(shown=not as_json) as tell, gentle_stop() as stop:
         found = audit_subject(loaded, options, resume or out, resume=resume is not None, tell=tell, stop=stop)
@@ -101,21 +111,21 @@ def audit(
     return None
 
 
-def _scores(subject: Subject, out: Path | None, by: str | None, seed: int, as_json: bool) -> None:
+def _scores(subject: Subject, out: Path | None, resume: bool, as_json: bool, **options: Any) -> None:
     """A table of scores: groups and indirect bits only."""
     from fairbits.audit import audit_scores
-    from fairbits.cli.render.measure import show_without_twins
+    from fairbits.cli.render.audit import show_scores
     from fairbits.cli.render.progress import working
     from fairbits.store import read_json
 
     with working(shown=not as_json) as progress:
-        found = audit_scores(subject, out, by=by, seed=seed, progress=progress)
+        found = audit_scores(subject, out, resume=resume, progress=progress, **options)
     if as_json:
         summary = read_json(found.folder / "summary.json")
         seconds = {"proxies": found.seconds}
         print_json({"run": str(found.folder), "report": str(found.page), "seconds": seconds, "summary": summary})
         return
-    show_without_twins(subject, found.study, page=found.page)
+    show_scores(subject, found)
 
 
 class _Chosen:
@@ -133,9 +143,13 @@ class _Chosen:
         self.protected = None if protected is None else names_of(protected)
         self.kept: dict[str, Any] = {}
         if resume is not None:
+            from fairbits.audit import is_scores_audit, read_scores_record
             from fairbits.search import kept_settings
             from fairbits.store import Run
 
+            if is_scores_audit(resume):  # audit_scores holds its few settings against what is asked for
+                self.kept = read_scores_record(resume)
+                return
             self.kept = Run.open(resume).manifest
             kept_settings(self.kept, {**given, "protected": self.protected, "repeats": repeats})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
+_Number = Optional[int]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 _WHAT = "A run, a subject, or a model (file, address, reference)."
 
@@ -40,6 +42,10 @@ def diff(
     ] = None,
     html: Annotated[_Place, typer.Option(help="Write a page, too.", metavar="FILE")] = None,
     top: Annotated[int, typer.Option(help="How many of those who got worse to list.", min=0)] = 5,
+    people: Annotated[
+        _Number,
+        typer.Option(help="How many to compare at most.", min=1, show_default="all, or what half a minute allows"),
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionName = "constrained",
     protected: Protected = None,
@@ -69,8 +75,11 @@ def diff(
         seed=seed,
         threads=threads_of(threads),
         top=top,
+        people=people,
         command=shlex.join([*words, *grants_as_words(grants)]),
     )
+    if found.rows < found.rows_total:  # the clock had a say in it: the command names the number
+        found = replace(found, command=f"{found.command} --people {found.rows}")
     if html is not None:
         write_diff(found, html)
     if as_json:

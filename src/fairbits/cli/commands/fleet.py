@@ -89,7 +89,8 @@ def _say(done: int, total: int, entry: FleetMember | None) -> None:
     if entry is None:
         print(f"{total} subjects", file=sys.stderr)
     else:
-        how = "failed" if entry.error is not None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
+        bits = "scores only" if entry.bits is None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
+        how = "failed" if entry.error is not None else bits
         print(f"{done:>4} of {total}  {harmless(entry.name)[:50]}: {how}", file=sys.stderr)
 
 
@@ -105,14 +106,15 @@ def _show(found: Fleet, page: Path) -> None:
     console.print(Text(harmless(found.sentence), style="bold"))
     if found.ranked:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("#", "model", "rows flip", "bits ≥", "of", "k ≥", "k rows", "k proved"):
+        for heading in ("#", "model", "rows flip", "bits ≥", "of", "k ≥", "k rows", "k proved", "indirect ≥"):
             table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=heading != "model")
         for place, one in enumerate(found.ranked, 1):
             rate = "–" if one.flip_rate is None else f"{one.flip_rate:.1%}"
             ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
             proved = "–" if one.k_proved is None else f"≤ {one.k_proved}"
-            bits = (f"{one.bits:.2f}", f"{one.bits_limit:.2f}")
-            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved)
+            bits = ("–" if figure is None else f"{figure:.2f}" for figure in (one.bits, one.bits_limit))
+            told = "–" if one.indirect is None else f"{one.indirect:.2f}"
+            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved, told)
         console.print(table)
     for one in found.failed:
         console.print(Text(f"{harmless(one.name)}: {harmless(one.error or '')}", style="yellow"))

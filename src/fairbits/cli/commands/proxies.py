@@ -43,7 +43,15 @@ def proxies(
 
     audit = Audit.of(loaded, as_is=as_is)
     with working(shown=not as_json) as progress:
-        found = audit.proxies(justified=names, by=by, seed=seed, out=out, progress=progress)
+        found = audit.proxies(
+            justified=names,
+            by=by,
+            seed=seed,
+            out=out,
+            progress=progress,
+            data_source=data_source,
+            distributed=distributed,
+        )
     from fairbits.measure import filing_of
 
     papers = filing_of(found.groups, audit.subject, data_source=data_source, distributed=distributed)

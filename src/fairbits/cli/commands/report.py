@@ -65,6 +65,11 @@ def report(
         _check(run, threads, workers, as_json=as_json, grants=grants)
         return
     opened_key = None if sign is None else _key(sign)  # before anything is written
+    from fairbits.audit import is_scores_audit
+
+    if is_scores_audit(run):
+        _scores(run, out, opened_key, as_json=as_json, grants=grants)
+        return
     from fairbits.cli.render.progress import progress_bar
     from fairbits.report import compute_report, summary_of, write_report
     from fairbits.store import Run
@@ -81,6 +86,21 @@ def report(
     print(page)
     if fingerprint is not None:
         print(f"Signed with {fingerprint}.")
+
+
+def _scores(run: Path, out: Path | None, key: Any, *, as_json: bool, grants: GrantOptions) -> None:
+    """The report of a table of scores, which has no cases."""
+    from fairbits.audit import report_scores
+    from fairbits.store import read_json
+
+    page = report_scores(run, out=out, **grants)
+    signed = {} if key is None else {"signed": _sign(page.parent, key)}
+    if as_json:
+        print_json({"report": str(page), **signed, "summary": read_json(page.parent / "summary.json")})
+        return
+    print(page)
+    if signed:
+        print(f"Signed with {signed['signed']}.")
 
 
 def _key(path: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
-    from fairbits.audit import AuditResult
+    from fairbits.audit import AuditResult, ScoresAudit
     from fairbits.certify import Statement
     from fairbits.report import ReportData
+    from fairbits.subject import Subject
 
 _MARKS = {
     "start": ("…", "cyan"),
@@ -138,8 +139,13 @@ def look(found: AuditResult) -> list[Text]:
     found
         What was found.
     """
+    return _folded(_rows(found))[:_LINES]
+
+
+def _folded(rows: Iterable[tuple[str, str, str, int]]) -> list[Text]:
+    """Rows as lines of 80 columns, each label once."""
     lines: list[Text] = []
-    for label, words, style, most in _rows(found):
+    for label, words, style, most in rows:
         width = _WIDTH if style == "bold" else _WIDTH - _LABEL  # the headline begins where the labels do
         pieces = textwrap.wrap(harmless(words), width) or [""]
         if len(pieces) > most:
@@ -147,19 +153,45 @@ def look(found: AuditResult) -> list[Text]:
         for place, piece in enumerate(pieces):
             name = "" if width == _WIDTH else f"{label if place == 0 else '':<{_LABEL}}"
             lines.append(Text(name, style="dim").append(piece, style=f"not dim {style}".strip()))
-    return lines[:_LINES]
+    return lines
+
+
+def show_scores(subject: Subject, found: ScoresAudit) -> None:
+    """Print the audit of a table of scores in one look: what the score tells, how good it is, groups, the page.
+
+    Parameters
+    ----------
+    subject
+        Whose scores.
+    found
+        What was found.
+    """
+    from fairbits.report import lead
+
+    console = Console(highlight=False)
+    document = found.document
+    head = lead(document, blind=True).strip()
+    rows = [("", f"{subject.name}: {head}" if head else subject.name, "bold", 2)]
+    quality = () if subject.quality is None else subject.quality.lines()
+    rows += [(name, line, "", 2) for name, line in zip(("decision", "accuracy"), quality, strict=False)]
+    rows += [*_indirect(document), ("model", "not at hand: the table holds its scores", "", 1)]
+    rows += [("note", note, "yellow", 2) for note in document["notes"][:2]]
+    for line in _folded(rows)[:_LINES]:
+        console.print(line)
+    console.print(Text(f"{'report':<{_LABEL}}").append(str(found.page), style="bold"), soft_wrap=True)
 
 
 def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     """What it is, the words, their style, and how many lines they may take."""
     data = found.data
-    yield "", f"{data.about.subject}: {data.opening.people or data.sentence}", "bold", 2
+    leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
+    yield "", f"{data.about.subject}: {leads or data.opening.people or data.direct}", "bold", 2
     yield from _people(data)
     quality = data.about.quality.lines()
     yield "accuracy", quality[1], "", 2
     yield "decision", quality[0], "", 2
     yield "bits", _bits(data), "", 3
-    if not data.about.protected and data.proxies is not None:
+    if data.about.blind and data.proxies is not None:
         yield from _indirect(data.proxies)
     yield from _cause(data)
     yield from _repair(data)
@@ -177,7 +209,7 @@ def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     """How many, and who is treated worst."""
     measured = data.measured
     rate = measured.flip_rate or measured.split_rate
-    if not data.about.protected:
+    if data.about.blind:
         return
     what = "decided otherwise as somebody else" if measured.flip_rate else "with more than one class"
     many = f"{round(rate.value * measured.rows):,} of {measured.rows:,} {what} ({data.opening.kind})"
@@ -194,14 +226,19 @@ def _bits(data: ReportData) -> str:
     near = {words[one.people]: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
     more = " (+: a lower bound)" if any(value.endswith("+") for value in near.values()) else ""
     ks = ", ".join(f"{people} {value}" for people, value in near.items())
-    return f"{data.sentence} Largest k: {ks}{more}." if data.about.protected else data.sentence
+    return data.direct if data.about.blind else f"{data.direct} Largest k: {ks}{more}."
 
 
 def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
-    """Nobody has a twin: what the score tells, and the groups that fare worst."""
-    from fairbits.proxies import told
+    """No twins differ: what the score tells beyond the headline, and the groups that fare worst."""
+    from fairbits.proxies import guessed, told
 
-    for entry in [one for one in document["attributes"] if " × " not in one["attribute"]][:3]:
+    single = [one for one in document["attributes"] if " × " not in one["attribute"]]
+    known = [one for one in single if one["bits"] is not None]
+    first = max(known, key=lambda one: one["bits_low"], default=None)  # the headline tells its bits
+    if first is not None:
+        yield "odds", guessed(first), "", 4
+    for entry in [one for one in single if one is not first][:3]:
         yield "indirect", f"{told(entry)[:1].upper()}{told(entry)[1:]}", "", 2
     for table in document["groups"]:
         ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
@@ -248,13 +285,17 @@ def _repair(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     """The strongest statement about more people than those of the table, before and after the repair."""
-    if not data.about.protected:
-        return
     if data.about.blind:
-        yield "guarantee", "k = 1 for everybody (proved)", "", 1
+        if data.about.protected:
+            yield "guarantee", "k = 1 for everybody (proved, by structure)", "", 1
         return
     repaired = data.repaired
-    known = [one for one in data.certified if one.model == "model" and not _about_rows(one) and one.share < 1]
+    known = [
+        one
+        for one in data.certified
+        if one.model == "model" and not _about_rows(one) and one.share < 1
+        if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
+    ]
     if known:
         best = min(known, key=lambda one: (one.kind == "statistical", one.share))
         yield "guarantee", f"{best.population}: {best.sentence()}", "", 2

@@ -31,7 +31,7 @@ def show(found: GateResult) -> None:
     """
     console = Console(highlight=False)
     suite = found.suite
-    head = Text(f"{found.verdict.upper()}", style=_STYLES[found.verdict])
+    head = Text(found.headline.upper(), style=_STYLES[found.verdict if found.checks else "waiting"])
     head.append(f"  {harmless(found.subject)}", style="default bold")
     console.print(head.append(f" · model {harmless(found.identity)}", style="default not bold"))
     people = f"{suite['rows']:,} rows" + (f" and {suite['cases']:,} cases" if suite["cases"] else "")
@@ -48,6 +48,10 @@ def show(found: GateResult) -> None:
         console.print()
         words = f"waived: {waiver.about} by {waiver.owner} until {waiver.expires.isoformat()}: {waiver.reason}"
         console.print(Text(_filled(harmless(words), "  "), style=_STYLES["waived"]))
+    for waiver in found.expired[:SHOWN]:
+        console.print()
+        words = f"{waiver.ended}, so what it covered counts again; cure it, or have it signed anew ({waiver.reason})."
+        console.print(Text(_filled(harmless(words[:1].upper() + words[1:]), "  "), style=_STYLES["fail"]))
     _proposed(console, found.proposed)
     for note in found.notes:
         console.print()

@@ -32,7 +32,7 @@ def _markdown(data: ReportData) -> Iterator[str]:
     pairs = [
         ("identity", again.identity),
         ("model", about.model),
-        ("protected", joined(list(about.protected))),
+        ("protected inputs", joined(list(about.protected)) or "none"),
         ("ε", f"{about.epsilon:g}"),
         ("partition", about.partition),
         ("seed", str(again.seed)),
@@ -66,7 +66,7 @@ TEMPLATE = """
 <dl class="facts">
 <div><dt>model</dt><dd>{{ about.model|short(200) }}</dd></div>
 {% if about.target %}<div><dt>target{% if about.favourable %}, favourable value{% endif %}</dt><dd>{{ p.label(about.target, 60) }}{% if about.favourable %}: {{ p.label(about.favourable, 60) }}{% endif %}</dd></div>{% endif %}
-<div><dt>protected</dt><dd>{% for name in about.protected %}{% if not loop.first %}, {% endif %}{{ p.label(name, 60) }}{% endfor %}</dd></div>
+<div><dt>protected inputs</dt><dd>{% for name in about.protected %}{% if not loop.first %}, {% endif %}{{ p.label(name, 60) }}{% else %}none{% endfor %}</dd></div>
 <div><dt>tolerance ε</dt><dd>{{ "%g"|format(about.epsilon) }}</dd></div>
 <div><dt>partition</dt><dd>{{ about.partition }}</dd></div>
 <div><dt>seed</dt><dd>{{ data.remaking.seed }}</dd></div>

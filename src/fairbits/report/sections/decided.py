@@ -61,7 +61,9 @@ def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
     where = "built in" if subject.source is not None else "from memory"
     rows = f"{len(subject.table):,} rows, {where} ({parts.get('rows', 'no hash')})"
     found = [
-        _source("model", subject.original, _model_words(subject, parts.get("weights", "none"))),
+        DecisionSource("model", "not at hand: the table holds its scores")
+        if subject.scores_only
+        else _source("model", subject.original, _model_words(subject, parts.get("weights", "none"))),
         _source("table", subject.table.file, rows),
     ]
     if subject.test is not None and subject.test.file is not None:

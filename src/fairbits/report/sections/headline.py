@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from fairbits.report.record import ReportData
 
 
+BLIND = "the model never gets the protected attributes, or gives them no weight"
+
+
 def _markdown(data: ReportData) -> Iterator[str]:
     yield "## The bits"
     yield ""
+    if data.about.blind:
+        yield f"{data.direct} That holds for everybody, examined or not (proved): {BLIND}."
+        return
     rows = ([one.people, number(one.k), number(one.bits, 2), one.kind] for one in data.near)
     yield from table(["people", "largest k", "bits", "kind of figure"], rows)
     yield ""
@@ -34,8 +40,9 @@ def _markdown(data: ReportData) -> Iterator[str]:
 
 TEMPLATE = """
 <section id="headline" aria-labelledby="headline-title">
-<h2 id="headline-title">The bits</h2>
-<p class="lead">A person is asked about under every combination of protected values. The scores fall into <em>k</em> classes that differ by more than ε = {{ "%g"|format(about.epsilon) }}; log<sub>2</sub> <em>k</em> is the bits of protected information that the decision uses, at most {{ number(about.bits_limit, 2) }} here.</p>
+<h2 id="headline-title">The bits{% if about.blind %} used directly {{ p.kind("proved") }}{% endif %}</h2>
+{% if about.blind %}<p>{{ data.direct }} That holds for everybody, examined or not: {{ BLIND }}.</p>
+{% else %}<p class="lead">A person is asked about under every combination of protected values. The scores fall into <em>k</em> classes that differ by more than ε = {{ "%g"|format(about.epsilon) }}; log<sub>2</sub> <em>k</em> is the bits of protected information that the decision uses, at most {{ number(about.bits_limit, 2) }} here.</p>
 <div class="two">
 <div class="table"><table>
 <caption class="small">Largest k by distance to real rows</caption>
@@ -52,9 +59,8 @@ TEMPLATE = """
 {% if measured.flip_rate %}<tr><th scope="row">more than one class</th><td class="n">{{ percent(measured.split_rate.value) }}</td><td class="n">{{ percent(measured.split_rate.low) }} to {{ percent(measured.split_rate.high) }}</td></tr>{% endif %}
 </tbody></table></div>
 </div>
-{% if about.blind %}<p class="small">Exactly 0 bits, for everybody, examined or not: the model never gets the protected attributes, or gives them no weight. {{ p.kind("proved") }}</p>
-{% else %}<p class="small">None of the {{ number(measured.rows) }} rows exceeds {{ number(measured.bound_bits, 2) }} bits; with {{ percent(measured.bound_confidence, 0) }} confidence, at most {{ percent(measured.bound_rate, 4) }} of people drawn like them do. {{ p.kind("statistical") }}</p>
+<p class="small">None of the {{ number(measured.rows) }} rows exceeds {{ number(measured.bound_bits, 2) }} bits; with {{ percent(measured.bound_confidence, 0) }} confidence, at most {{ percent(measured.bound_rate, 4) }} of people drawn like them do. {{ p.kind("statistical") }}</p>
 {% endif %}</section>
 """
 
-SECTION = Section("headline", "The bits", TEMPLATE, _markdown)
+SECTION = Section("headline", "The bits", TEMPLATE, _markdown, values=lambda _: {"BLIND": BLIND})

@@ -13,7 +13,7 @@ from fairbits.measure import Evaluator, assign, check_partition
 from fairbits.report.markup import table as md_table
 from fairbits.report.markup import text, value_text
 from fairbits.report.record import Axes, Portrait, ReportData
-from fairbits.report.section import Section
+from fairbits.report.section import Section, twins_differ
 from fairbits.store import Run
 
 #: Found people with a portrait in the report.
@@ -269,5 +269,10 @@ TEMPLATE = """
 """
 
 SECTION = Section(
-    "people", "The worst people", TEMPLATE, _markdown, shown=lambda data: bool(data.people), values=_values
+    "people",
+    "The worst people",
+    TEMPLATE,
+    _markdown,
+    shown=lambda data: twins_differ(data) and bool(data.people),
+    values=_values,
 )

@@ -46,8 +46,8 @@ POINTERS = (
         "6 RCNY § 5-301 and § 5-302",
         "https://rules.cityofnewyork.us/rule/automated-employment-decision-tools-updated/",
         "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their intersections; "
-        "a summary that is published (tables: fairbits proxies SUBJECT --filing)",
-        ("indirect",),
+        "a summary that is published (also: fairbits proxies SUBJECT --filing)",
+        ("filing", "indirect"),
     ),
     LegalPointer(
         "US model risk guidance, SR 26-2 / OCC Bulletin 2026-13",
@@ -106,4 +106,4 @@ TEMPLATE = """
 </section>
 """
 
-SECTION = Section("pointers", "Appendix", TEMPLATE, _markdown, values=_values)
+SECTION = Section("pointers", "Texts", TEMPLATE, _markdown, values=_values)

@@ -10,6 +10,7 @@ from fairbits.report.sections import (
     certified,
     decided,
     drivers,
+    filing,
     harmed,
     hashes,
     headline,
@@ -45,6 +46,7 @@ SECTIONS: tuple[Section, ...] = (
     again.SECTION,
     hashes.SECTION,
     sign_off.SECTION,
+    filing.SECTION,
     pointers.SECTION,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairbits.report.markup import table, value_text
-from fairbits.report.section import Section
+from fairbits.report.section import Section, twins_differ
 from fairbits.report.words import number, search_facts
 
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ TEMPLATE = """
 </section>
 """
 
-SECTION = Section("severity", "How many, how severe", TEMPLATE, _markdown, values=_values)
+SECTION = Section("severity", "How many, how severe", TEMPLATE, _markdown, shown=twins_differ, values=_values)

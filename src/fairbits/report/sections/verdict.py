@@ -24,13 +24,20 @@ _WORDS = {
 }
 
 
-def gate_of(folder: Path) -> dict[str, Any] | None:
-    """The document of gate.json, if there is one.
+def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
+    """The document of gate.json, if there is one about this very model.
 
     Parameters
     ----------
     folder
         Of the run.
+    identity
+        The short identity of the run's subject.
+
+    Returns
+    -------
+    tuple of dict or None, and str
+        The verdict; where the file is about something else, None and that in words.
 
     Raises
     ------
@@ -39,13 +46,33 @@ def gate_of(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / NAME
     if not path.is_file():
-        return None
+        return None, ""
     document = read_json(path)
     checks = document.get("checks")
     sound = isinstance(checks, list) and all(isinstance(one, dict) and "name" in one for one in checks)
     if document.get("verdict") not in _WORDS or not sound:
         raise OptionError(f"{str(path)!r} is damaged (it has no verdict or no checks); run the gate again.")
-    return document
+    judged = document.get("identity")
+    if judged != identity:
+        whose = f"identity {judged[:40]}" if isinstance(judged, str) and judged else "it does not say which"
+        return None, (
+            f"{NAME} in this run's folder is about another model, schema or table ({whose}; this run's is {identity}), "
+            f"so its verdict is not shown; judge this one with: fairbits gate {folder}"
+        )
+    return document, ""
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """The verdict in a sentence; a gate whose checks all wait for a baseline has judged nothing.
+
+    Parameters
+    ----------
+    document
+        Content of gate.json.
+    """
+    if not document["checks"]:
+        return "The gate has judged nothing yet: its baseline was just written."
+    return _WORDS[document["verdict"]]
 
 
 def rows(document: Mapping[str, Any]) -> list[list[str]]:
@@ -61,8 +88,11 @@ def rows(document: Mapping[str, Any]) -> list[list[str]]:
         low, high = check.get("low"), check.get("high")
         between = "" if low is None or high is None else f"{_number(low)} to {_number(high)}"
         value, threshold = _number(check.get("value")), _number(check.get("threshold"))
-        found.append([str(check["name"]), value, between, threshold, str(check.get("verdict", "–"))])
-    return found
+        verdict = str(check.get("verdict", "–")) + (" (waived)" if check.get("waived") is True else "")
+        found.append([str(check["name"]), value, between, threshold, verdict])
+    pending = document.get("pending")
+    waiting = pending[: MAX_SHOWN - len(found)] if isinstance(pending, list) else ()
+    return [*found, *([str(name), "–", "", "–", "no baseline yet"] for name in waiting)]
 
 
 def _number(value: Any) -> str:
@@ -73,39 +103,61 @@ def _number(value: Any) -> str:
 
 def _more(document: Mapping[str, Any]) -> str:
     parts = []
-    for name, words in (("new_cases", "new cases"), ("waived", "waived")):
+    for name, words in (("new_cases", "new cases"), ("waived", "waived"), ("expired", "waivers that expired")):
         value = document.get(name)
         count = len(value) if isinstance(value, list) else value
         if isinstance(count, int) and count:
-            parts.append(f"{words}: {count:,}")
+            parts.append(f"{words}: {count:,}{_who(value)}")
     return "; ".join(parts)
 
 
+def _who(waivers: Any) -> str:
+    """Who signed, and until when; nothing for entries that are no waivers."""
+    named = [one for one in waivers if isinstance(one, dict) and "owner" in one] if isinstance(waivers, list) else []
+    words = ", ".join(
+        f"{one.get('check') or one.get('case')} by {one['owner']} until {one.get('expires')}" for one in named[:5]
+    )
+    return f" ({words[:400]})" if words else ""
+
+
 def _markdown(data: ReportData) -> Iterator[str]:
-    document = data.gate or {}
     yield "## The gate"
     yield ""
-    yield f"**{_WORDS[document['verdict']]}** {text(_more(document))}".rstrip()
+    document = data.gate
+    if document is None:
+        yield text(data.gate_of_another, 600)
+        return
+    yield f"**{headline(document)}** {text(_more(document), 800)}".rstrip()
     yield ""
     lines = [[text(cell) for cell in row] for row in rows(document)]
     yield from table(["check", "value", "interval", "threshold", "verdict"], lines, right=1)
 
 
 def _values(data: ReportData) -> dict[str, Any]:
-    document = data.gate or {}
-    return {"gate_words": _WORDS[document["verdict"]], "gate_rows": rows(document), "gate_more": _more(document)}
+    document = data.gate
+    if document is None:
+        return {"gate_words": data.gate_of_another, "gate_rows": [], "gate_more": "", "gate_class": ""}
+    shown = str(document["verdict"]) if document["checks"] else ""
+    return {
+        "gate_words": headline(document),
+        "gate_rows": rows(document),
+        "gate_more": _more(document),
+        "gate_class": shown,
+    }
 
 
 TEMPLATE = """
 <section id="gate" aria-labelledby="gate-title">
 <h2 id="gate-title">The gate</h2>
-<p class="verdict {{ data.gate.verdict }}">{{ gate_words }}</p>
+<p class="verdict {{ gate_class }}">{{ gate_words|short(600) }}</p>
 {% if gate_more %}<p class="lead">{{ gate_more[:1]|upper }}{{ gate_more[1:] }}.</p>{% endif %}
-<div class="table"><table>
+{% if gate_rows %}<div class="table"><table>
 <thead><tr><th scope="col">check</th><th scope="col" class="n">value</th><th scope="col" class="n">interval</th><th scope="col" class="n">threshold</th><th scope="col">verdict</th></tr></thead>
 <tbody>{% for name, value, between, threshold, verdict in gate_rows %}<tr><th scope="row">{{ p.label(name, 80) }}</th><td class="n">{{ value|short(40) }}</td><td class="n">{{ between }}</td><td class="n">{{ threshold|short(40) }}</td><td><span class="tag {{ verdict if verdict in ("pass", "fail") else "" }}">{{ verdict|short(40) }}</span></td></tr>
-{% endfor %}</tbody></table></div>
+{% endfor %}</tbody></table></div>{% endif %}
 </section>
 """
 
-SECTION = Section("gate", "The gate", TEMPLATE, _markdown, shown=lambda data: data.gate is not None, values=_values)
+SECTION = Section(
+    "gate", "The gate", TEMPLATE, _markdown, shown=lambda data: bool(data.gate or data.gate_of_another), values=_values
+)
