@@ -18,7 +18,7 @@ from fairbits.report.markdown import indirect_text, text
 from fairbits.report.page import part, rendered
 from fairbits.report.record import ReportData
 from fairbits.report.section import Section
-from fairbits.report.sections import decided, filing, hashes, pointers, sign_off
+from fairbits.report.sections import decided, hashes, ll144, pointers, sign_off
 from fairbits.report.sections.decided import Opening, sources_of
 from fairbits.report.sections.proxies import SECTION as INDIRECT
 from fairbits.report.sections.proxies import lead, pictures, summary
@@ -33,7 +33,7 @@ LIMITS = (
 
 
 #: The sections of the page, in order: those of any report that need no model.
-SECTIONS = (decided.SECTION, INDIRECT, hashes.SECTION, sign_off.SECTION, filing.SECTION, pointers.SECTION)
+SECTIONS = (decided.SECTION, INDIRECT, hashes.SECTION, sign_off.SECTION, ll144.SECTION, pointers.SECTION)
 
 
 def write_scores_report(
@@ -131,7 +131,7 @@ def _markdown(
     lines += ["## How to get every figure again", "", *(f"    {command}" for command in _commands(record)), ""]
     for section in (hashes.SECTION, sign_off.SECTION):
         lines += [*section.markdown(data), ""]
-    lines += filing.filing_text(document, data.remaking.created)
+    lines += ll144.filing_text(document, data.remaking.created)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
 from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost
+from fairbits.models.trial import tried
 
 #: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
 MAX_BYTES = 2_000_000_000
@@ -53,9 +55,13 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
     content = file.read_bytes()
     try:
+        if _library_named(content) == "catboost" and _installed("catboost"):  # its files are read with the help of the library, or by it alone
+            options = tried(file, schema, options, needs=("catboost",))
         read = _read_content(content, file, schema)
         return tree_loaded(read, schema, options)
     except NotNative as error:
+        if _installed(_library_named(content)):
+            options = tried(file, schema, options, needs=(_library_named(content),))
         return _through_library(content, file, schema, options, str(error))
     except Damaged as error:
         raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None
@@ -64,6 +70,15 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
 
 
 def _read_content(content: bytes, file: Path, schema: Schema | None) -> Read:
+    try:
+        return _read_trees(content, file, schema)
+    except FairbitsError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise Damaged(f"a part of it is missing, or is not what it should be ({reason(error)})") from None
+
+
+def _read_trees(content: bytes, file: Path, schema: Schema | None) -> Read:
     if content[:4] == b"CBM1":
         from fairbits.models.trees.catboost import read_cbm
 
@@ -356,6 +371,17 @@ def _through_library(content: bytes, file: Path, schema: Schema | None, options:
     return from_predictor(model, schema, options)
 
 
+def _installed(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
+
+
+def _library_named(content: bytes) -> str:
+    """The library whose file it is."""
+    if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000]:
+        return "catboost"
+    return "lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost"
+
+
 def library_model(content: bytes, file: Path) -> Any:
     """The library's own object for a file.
 
@@ -376,8 +402,7 @@ def library_model(content: bytes, file: Path) -> Any:
     MissingDependencyError
         If the library is not installed.
     """
-    name = "catboost" if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000] else ""
-    name = name or ("lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost")
+    name = _library_named(content)
     try:
         if name == "catboost":
             from fairbits.models.trees.catboost import open_file

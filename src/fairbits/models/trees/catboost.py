@@ -62,12 +62,11 @@ def open_file(file: Path) -> Any:
     model = catboost.CatBoost()
     try:
         model.load_model(str(file), format="json" if file.suffix.lower() == ".json" else "cbm")
+        if len(getattr(model, "classes_", ())) > 1:
+            model = catboost.CatBoostClassifier()
+            model.load_model(str(file), format="json" if file.suffix.lower() == ".json" else "cbm")
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise ModelError(f"the model {str(file)!r} cannot be opened by CatBoost: {reason(error)}") from None
-    if len(getattr(model, "classes_", ())) > 1:
-        chosen = catboost.CatBoostClassifier()
-        chosen.load_model(str(file), format="json" if file.suffix.lower() == ".json" else "cbm")
-        return chosen
     return model
 
 
@@ -108,7 +107,10 @@ def read_live(model: Any, schema: Schema | None) -> Read:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         pool = _pool(catboost, model, schema)
-        model.save_model(str(path), format="json", pool=pool)
+        try:
+            model.save_model(str(path), format="json", pool=pool)
+        except catboost.CatBoostError as error:
+            raise NotNative(f"CatBoost cannot write its trees as JSON ({reason(error)})") from None
         document = json.loads(path.read_text(encoding="utf-8"))
     return _read(document)
 

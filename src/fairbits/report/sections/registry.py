@@ -10,7 +10,7 @@ from fairbits.report.sections import (
     certified,
     decided,
     drivers,
-    filing,
+    ll144,
     harmed,
     hashes,
     headline,
@@ -46,7 +46,7 @@ SECTIONS: tuple[Section, ...] = (
     again.SECTION,
     hashes.SECTION,
     sign_off.SECTION,
-    filing.SECTION,
+    ll144.SECTION,
     pointers.SECTION,
 )
 
