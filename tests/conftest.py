@@ -36,8 +36,9 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture(autouse=True)
 def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debugging trains networks again: two epochs do for tests that ask about other things."""
+    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things."""
     monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+    monkeypatch.setattr("fairbits.repair.proposals.anew.UPDATES", (50, 100))
 
 
 @pytest.fixture

@@ -172,7 +172,8 @@ def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_zip_bombs_are_refused(ending: str, gigabyte: bytes, tmp_path: Path, in_memory: None) -> None:
     path = tmp_path / f"model{ending}"
     path.write_bytes(gigabyte if ending == ".npz" else gigabyte.replace(b"W0.npy", b"data/0"))
-    assert zipfile.ZipFile(path).namelist() == ["W0.npy" if ending == ".npz" else "data/0"]
+    with zipfile.ZipFile(path) as file:
+        assert file.namelist() == ["W0.npy" if ending == ".npz" else "data/0"]
     assert path.stat().st_size < 4_000_000
     with pytest.raises(ModelError, match="bytes are allowed; raise max_model_bytes"):
         load_model(path, trust=True)
