@@ -381,7 +381,7 @@ class Learner:
 
 
 def _log_masses(logits: Floats) -> Floats:
-    """Logarithms of the softmax by the steps of SciPy, bit for bit, which takes longer to tell kinds of arrays apart."""
+    """Logarithms of the softmax by the steps of SciPy, bit for bit, without its look at kinds of arrays."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return logs
