@@ -166,6 +166,24 @@ def test_repeating_costs_no_time(subject: Subject, tmp_path: Path) -> None:
     assert twice.summary["evaluations"] / twice.summary["seconds"] == pytest.approx(speed, rel=0.1)
 
 
+@pytest.mark.parametrize(("spent", "left"), [(4.0, 6.0), (40.0, 5.0)])
+def test_preparing_is_part_of_a_budget_that_began_before(
+    subject: Subject, tmp_path: Path, spent: float, left: float
+) -> None:
+    """It leaves half of the time at least, and a run that is resumed does not get it back."""
+    numbers = itertools.count()
+    chosen = Settings(Budget(seconds=10.0), "climb", {"seeds": 25, "generations": 10**6}, threads=1)
+
+    def run(**more: Any) -> Run:
+        return search_subject(subject, chosen, tmp_path / "run", clock=lambda: spent + next(numbers) * 0.01, **more)
+
+    once = run(began=0.0)
+    assert once.summary["seconds"] == pytest.approx(left, abs=0.1)
+    assert once.scale["preparation"] == pytest.approx(10.0 - left, abs=0.1)
+    assert once.manifest["budget"]["seconds"] == 10.0
+    assert run(resume=True, began=0.0).summary["evaluations"] == once.summary["evaluations"]
+
+
 def test_seeds_that_were_never_asked_do_not_count(subject: Subject, tmp_path: Path) -> None:
     run = search_subject(subject, Settings(Budget(evaluations=10), "climb", {"seeds": 25}, threads=1), tmp_path / "run")
     assert run.summary["seeds"] == 10

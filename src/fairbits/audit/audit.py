@@ -10,6 +10,7 @@ import numpy as np
 
 from fairbits.data import load_subject
 from fairbits.domain import Encoding, GrantOptions, Schema, Table, as_arrow, check_domain, read_arrow, table_from_arrow
+from fairbits.engine import work_time
 from fairbits.measure import Measurement, Progress, evaluator_of, measure_table, noise_of
 from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
@@ -264,6 +265,7 @@ class Audit:
         from fairbits.scale import ExecutorOptions, search
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
+        began = work_time()
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         settings = Settings(
             limit,
@@ -280,7 +282,14 @@ class Audit:
         executor_options = ExecutorOptions(workers, ray, threads)
         subject = self._answering(repeats)
         found = search(
-            subject, settings, out, executor_options=executor_options, shards=shards, resume=resume, force=force
+            subject,
+            settings,
+            out,
+            executor_options=executor_options,
+            shards=shards,
+            resume=resume,
+            force=force,
+            began=began,
         )
         return self.open(found.folder)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairbits.data.registry import built_in, load_stored
-from fairbits.data.training import Card, train
 from fairbits.errors import ModelError
 from fairbits.models import Network, read_npz, write_npz
+
+if TYPE_CHECKING:
+    from fairbits.data.training import Card
 
 NETWORKS = Path(__file__).parent / "networks"
 
@@ -53,6 +56,8 @@ def load_card(name: str, *, folder: Path = NETWORKS) -> Card:
     Card
         The card.
     """
+    from fairbits.data.training import Card
+
     return Card.read(folder / f"{name}.json")
 
 
@@ -76,6 +81,8 @@ def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
     ModelError
         If the subject holds no rows out.
     """
+    from fairbits.data.training import train
+
     entry, stored = built_in(name), load_stored(name)
     table = stored.table()
     held_out = table.unseen()

@@ -34,7 +34,10 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_boolean(array.type):
-        return np.from_dlpack(array.cast(pa.uint8())).astype(np.bool_)
+        if array.null_count:
+            raise ValueError("a column of truth values has gaps.")
+        packed = np.frombuffer(array.buffers()[1] or b"", np.uint8)  # a cast would import all of Arrow's functions
+        return np.unpackbits(packed, bitorder="little")[array.offset : array.offset + len(array)].astype(np.bool_)
     if array.null_count:
         array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
     values: npt.NDArray[Any] = np.from_dlpack(array).copy()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.functions import normal_quantile
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
 from fairbits.measure.intervals import Estimate, bounded_means, wilson
@@ -158,22 +159,33 @@ def _means(
     if scores is None:
         return {"mean_score": None, "calibration": None}
     own = np.asarray(scores[here], dtype=np.float64)
-    mean = _mean_of(own, rng, bounds=(0.0, 1.0) if probabilities else None)
-    if labels is None or not probabilities:
-        return {"mean_score": mean, "calibration": None}
-    gap = labels[here].astype(np.float64) - own
-    return {"mean_score": mean, "calibration": _mean_of(gap, rng, bounds=(-1.0, 1.0))}
+    if not probabilities:
+        return {"mean_score": _mean_of(own), "calibration": None}
+    own = np.clip(own, 0.0, 1.0)
+    if labels is None:
+        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,))[0], "calibration": None}
+    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0))
+    return {"mean_score": mean, "calibration": gap}
 
 
-def _mean_of(values: Floats, rng: np.random.Generator, *, bounds: tuple[float, float] | None) -> Estimate:
-    """A mean with its interval: by the normal law for many people, by a bounded bootstrap for few."""
-    if bounds is not None and len(values) < 200:
-        low, high = bounds
-        return bounded_means(np.clip(values, low, high)[:, None], rng, lows=low, highs=high, resamples=400)[0]
+def _bounded(
+    columns: Sequence[Floats], rng: np.random.Generator, lows: tuple[float, ...], highs: tuple[float, ...]
+) -> list[Estimate]:
+    """Means with intervals: by the normal law for many people, by a bounded bootstrap for few."""
+    if len(columns[0]) < 200:
+        return bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400)
+    found = []
+    for values, low, high in zip(columns, lows, highs, strict=True):
+        one = _mean_of(values)
+        found.append(Estimate(one.value, max(one.low, low), min(one.high, high)))
+    return found
+
+
+def _mean_of(values: Floats) -> Estimate:
     mean = float(values.mean())
-    half = 1.959964 * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else float("inf")
-    ends = (mean - half, mean + half) if bounds is None else np.clip((mean - half, mean + half), *bounds)
-    return Estimate(mean, float(ends[0]), float(ends[1]))
+    error = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else float("inf")
+    half = normal_quantile(0.975) * error
+    return Estimate(mean, mean - half, mean + half)
 
 
 def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fairbits.domain import Codes, Schema
 from fairbits.errors import FairbitsError, ModelError
+from fairbits.functions import expit, softmax
 from fairbits.models.base import Array
 from fairbits.models.options import BATCH, Output
 
@@ -267,7 +267,7 @@ def probabilities(logits: Array) -> Array:
     Array
         Probabilities of the same shape.
     """
-    found = special.expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else special.softmax(logits, axis=1)
+    found = expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else softmax(logits, axis=1)
     return np.asarray(found, dtype=np.float32)
 
 

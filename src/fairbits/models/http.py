@@ -13,7 +13,6 @@ unpacked. What it says must be JSON of exactly that shape.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import threading
@@ -23,8 +22,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import lazy_loader
 import numpy as np
 import numpy.typing as npt
 
@@ -37,6 +37,11 @@ from fairbits.models.direction import is_reversed
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.text import shortened
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = lazy_loader.load("asyncio")  # every command knows endpoints, few ask one
 
 #: Rows in one request, unless ``batch`` says otherwise: JSON of about 100 kB.
 _ROWS = 512

@@ -10,18 +10,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from fairbits.data import load_subject
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import FairbitsError
 from fairbits.models import estimator_ending, fit_to_schema, read_model, write_estimator
-from fairbits.repair.export import NAME, SUBJECT, TOLERANCE, Export, remove_old
+from fairbits.repair.placement import NAME, SUBJECT, Export, check_scores, placed, remove_old, tried_subject
 from fairbits.repair.proposals.group_thresholds import GroupThresholds, thresholds_text
 from fairbits.repair.records import Fitted
-from fairbits.repair.subject import TABLE, has_table_file, subject_text
 from fairbits.store import write_whole
-from fairbits.subject import Subject, table_of_subject
+from fairbits.subject import Subject
 
 #: People whose scores a file must give back.
 _COMPARED = 500
@@ -46,27 +43,23 @@ def export_estimator(fitted: Fitted, subject: Subject, folder: Path, people: Cod
     ending = estimator_ending(fitted.estimator, subject.original, subject.options)
     people = people[:_COMPARED]
     wanted = np.asarray(fitted.model.scores(fitted.encoding.encode(people)))
-    ready: list[str] = []
+    models: list[str] = []
     warnings: list[str] = []
     with tempfile.TemporaryDirectory() as place:
         aside = Path(place)
         path = aside / f"{NAME}{ending}"
         try:
             write_estimator(fitted.estimator, path)
-            _check(wanted, _asked(path, fitted, subject)(people), path.name)
-            ready.append(path.name)
+            check_scores(wanted, _asked(path, fitted, subject)(people), path.name)
+            models.append(path.name)
         except FairbitsError as error:
             warnings.append(f"the model could not be written as {ending}: {error}")
-        if ready:
-            ready += _subject_files(subject, aside, path.name, people, wanted, warnings)
-        remove_old(folder, ready)
-        for name in ready:
-            if name != SUBJECT:
-                write_whole(folder / name, (aside / name).read_bytes())
-    files = (folder / f"{NAME}{ending}",) if ready else ()
-    if SUBJECT in ready:
-        write_whole(folder / SUBJECT, subject_text(subject, f"{NAME}{ending}", folder).encode())
-    return Export(files, folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
+
+        def check(found: Subject) -> None:
+            check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
+
+        others = tried_subject(subject, aside, path.name, check, warnings) if models else []
+        return placed(subject, aside, folder, models, others, warnings)
 
 
 def export_thresholds(model: GroupThresholds, subject: Subject, folder: Path, people: Codes) -> Export:
@@ -94,7 +87,7 @@ def export_thresholds(model: GroupThresholds, subject: Subject, folder: Path, pe
 
     found = space["Thresholded"](asked).scores(Decoder(subject.schema).frame(people))
     try:
-        _check(model.people_scores(people), found, f"{NAME}.py")
+        check_scores(model.people_scores(people), found, f"{NAME}.py")
     except FairbitsError as error:
         remove_old(folder)
         return Export((), None, (f"the model could not be written as .py: {error}",))
@@ -108,27 +101,3 @@ def _asked(path: Path, fitted: Fitted, subject: Subject) -> Callable[[Codes], Sc
     encoding = loaded.encoding or fitted.encoding
     found = fit_to_schema(replace(loaded, encoding=encoding), subject.schema, options=subject.options)
     return lambda people: np.asarray(found.model.scores(encoding.encode(people)))
-
-
-def _subject_files(
-    subject: Subject, aside: Path, model: str, people: Codes, wanted: Scores, warnings: list[str]
-) -> list[str]:
-    names = [SUBJECT]
-    try:
-        if not has_table_file(subject):
-            pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
-            names.append(TABLE)
-        (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
-        found = load_subject(aside / SUBJECT, **subject.options.grants())
-        _check(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
-    except FairbitsError as error:
-        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
-        return []
-    return names
-
-
-def _check(wanted: Scores, found: Scores, name: str) -> None:
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
-    if not distance <= TOLERANCE:
-        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")

@@ -6,56 +6,23 @@ It goes out in the format that it came in, and as ONNX; a subject file beside th
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from fairbits.data import load_subject
 from fairbits.domain import Codes, Encoding
 from fairbits.errors import FairbitsError, MissingDependencyError
 from fairbits.models import CanSave, Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
+from fairbits.repair.placement import NAME, NPZ, ONNX, SUBJECT, Export, check_scores, placed, remove_old, tried_subject
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Fitted
-from fairbits.repair.subject import TABLE, has_table_file, subject_text
-from fairbits.store import write_whole
-from fairbits.subject import Subject, table_of_subject
+from fairbits.subject import Subject
 
 Floats = npt.NDArray[np.float32]
-
-NAME = "repaired"
-NPZ, ONNX, SUBJECT = ".npz", ".onnx", f"{NAME}.toml"
-#: Scores may move by this much of their scale: parameters that a normalisation divides are rounded once more.
-TOLERANCE = 1e-5
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """The model files, the subject file about the first of them, and in words what could not be done."""
-
-    files: tuple[Path, ...]
-    subject_file: Path | None
-    warnings: tuple[str, ...]
-
-
-def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
-    """Take away files of an earlier repair, which would pass for this one's.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    kept
-        Names of files in it that stay.
-    """
-    for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
-        if old.name not in kept:
-            old.unlink(missing_ok=True)
 
 
 def export(  # noqa: PLR0911 - one line for each kind of model
@@ -140,27 +107,19 @@ def export_network(network: Network, subject: Subject, folder: Path, people: Cod
         aside = _Aside(network, subject, Path(place), people)
         aside.write_original()
         aside.write_onnx()
-        aside.write_subject()
-        remove_old(folder, aside.ready)
-        for name in aside.ready:
-            if name != SUBJECT:
-                write_whole(folder / name, (aside.folder / name).read_bytes())
-    if SUBJECT in aside.ready:  # written anew: seen from here, the table lies elsewhere
-        write_whole(folder / SUBJECT, subject_text(subject, aside.models[0], folder).encode())
-    files = tuple(folder / name for name in aside.models)
-    return Export(files, folder / SUBJECT if SUBJECT in aside.ready else None, tuple(aside.warnings))
+        others = aside.write_subject()
+        return placed(subject, aside.folder, folder, aside.models, others, aside.warnings)
 
 
 @dataclass(slots=True)
 class _Aside:
-    """Files on their way: ``ready`` are those that came back the same, ``models`` the ones that hold the network."""
+    """Files on their way: ``models`` are those that came back the same."""
 
     network: Network
     subject: Subject
     folder: Path
     people: Codes
     models: list[str] = field(default_factory=list)
-    ready: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def write_original(self) -> None:
@@ -195,25 +154,16 @@ class _Aside:
             return
         self._done(path)
 
-    def write_subject(self) -> None:
-        """A subject file about the first of the models, tried out as a user would."""
-        names = [SUBJECT]
-        if not has_table_file(self.subject):
-            pq.write_table(table_of_subject(self.subject), self.folder / TABLE, compression="zstd")
-            names.append(TABLE)
-        text = subject_text(self.subject, self.models[0], self.folder)
-        (self.folder / SUBJECT).write_text(text, encoding="utf-8")
-        try:
-            found = load_subject(self.folder / SUBJECT, **self.subject.options.grants())
+    def write_subject(self) -> list[str]:
+        """A subject file about the first of the models, tried out as a user would; gives what is ready."""
+
+        def check(found: Subject) -> None:
             self._compare(found.model, found.encoding, SUBJECT)
-        except FairbitsError as error:
-            self.warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
-            return
-        self.ready += names
+
+        return tried_subject(self.subject, self.folder, self.models[0], check, self.warnings)
 
     def _done(self, path: Path) -> None:
         self.models.append(path.name)
-        self.ready.append(path.name)
 
     def _check_encoded(self, path: Path) -> None:
         """A file that may bring encoders of its own."""
@@ -256,7 +206,4 @@ def check_same(network: Network, wanted: Floats, found: Model, inputs: Floats, n
         shape, other = (network.inputs, *network.widths), (found.inputs, *found.widths)
         if shape != other:
             raise FairbitsError(f"{name} came back with the layers {other} in place of {shape}, so it was not kept.")
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    distance = float(np.abs(wanted - found.scores(inputs)).max(initial=0.0)) / scale
-    if not distance <= TOLERANCE:
-        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")
+    check_scores(wanted, found.scores(inputs), name)

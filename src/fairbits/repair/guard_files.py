@@ -11,18 +11,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from fairbits.data import load_subject
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import FairbitsError
 from fairbits.models import Network, ending_of, load_model
-from fairbits.repair.export import NAME, ONNX, SUBJECT, TOLERANCE, Export, remove_old
+from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.subject import TABLE, has_table_file, subject_text
-from fairbits.store import write_whole
-from fairbits.subject import Subject, table_of_subject
+from fairbits.subject import Subject
 
 PY, PT2, KERAS = ".py", ".pt2", ".keras"
 #: People whose scores files must give back, and by whom the cost of a decision is measured.
@@ -54,30 +50,30 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
         Files, subject file and warnings.
     """
     people = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
-    models, ready, warnings = [], [], [cost_words(guard, people)]
+    wanted = guard.people_scores(people)
+    models: list[str] = []
+    warnings = [cost_words(guard, people)]
     with tempfile.TemporaryDirectory() as place:
         aside = Path(place)
         for ending, write in _writers(guard, subject).items():
             path = aside / f"{NAME}{ending}"
             try:
                 again = write(path)
-                _check(guard, again(people), people, path.name)
+                check_scores(wanted, again(people), path.name)
             except FairbitsError as error:
                 path.unlink(missing_ok=True)
                 warnings.append(f"the guarded model was not written as {ending}: {error}")
                 continue
             models.append(path.name)
-        ready += models
+        others: list[str] = []
         if f"{NAME}{ONNX}" in models:
-            ready += _subject_files(guard, subject, aside, people, warnings)
-        remove_old(folder, ready)
-        for name in ready:
-            if name != SUBJECT:
-                write_whole(folder / name, (aside / name).read_bytes())
-    if SUBJECT in ready:
-        write_whole(folder / SUBJECT, subject_text(subject, f"{NAME}{ONNX}", folder).encode())
-    files = tuple(folder / name for name in models)
-    return Export(files, folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
+
+            def check(found: Subject) -> None:
+                check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
+
+            models.sort(key=lambda name: name != f"{NAME}{ONNX}")  # the subject file is about the graph
+            others = tried_subject(subject, aside, models[0], check, warnings)
+        return placed(subject, aside, folder, models, others, warnings)
 
 
 def cost_words(guard: Guard, people: Codes) -> str:
@@ -205,27 +201,3 @@ def _asked(guard: Guard, frame: Any) -> npt.NDArray[Any]:
     if len(guard.schema.classes) > 2:
         return np.asarray(guard.model.class_scores(inputs))  # type: ignore[attr-defined]
     return np.asarray(guard.model.scores(inputs))
-
-
-def _check(guard: Guard, found: npt.NDArray[Any], people: Codes, name: str) -> None:
-    wanted = guard.people_scores(people)
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
-    if not distance <= TOLERANCE:
-        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")
-
-
-def _subject_files(guard: Guard, subject: Subject, aside: Path, people: Codes, warnings: list[str]) -> list[str]:
-    """A subject file about the ONNX graph, tried out as a user would."""
-    names = [SUBJECT]
-    try:
-        if not has_table_file(subject):
-            pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
-            names.append(TABLE)
-        (aside / SUBJECT).write_text(subject_text(subject, f"{NAME}{ONNX}", aside), encoding="utf-8")
-        found = load_subject(aside / SUBJECT, **subject.options.grants())
-        _check(guard, found.model.scores(found.encoding.encode(people)), people, SUBJECT)
-    except FairbitsError as error:
-        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
-        return []
-    return names

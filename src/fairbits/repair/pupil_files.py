@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from fairbits.data import load_subject
 from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
 from fairbits.models import Model, ending_of, load_with_encoding, save_estimator
-from fairbits.repair.export import NAME, SUBJECT, TOLERANCE, Export, remove_old
-from fairbits.repair.subject import TABLE, has_table_file, subject_text
-from fairbits.store import write_whole
-from fairbits.subject import Subject, table_of_subject
+from fairbits.repair.placement import NAME, SUBJECT, Export, check_scores, placed, tried_subject
+from fairbits.subject import Subject
 
 #: People whose scores files must give back.
 _COMPARED = 500
@@ -46,7 +42,6 @@ def export_pupil(estimator: Any, model: Model, subject: Subject, folder: Path, p
     some = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
     wanted = np.asarray(model.scores(subject.encoding.encode(some)))
     models: list[str] = []
-    ready: list[str] = []
     warnings: list[str] = []
     with tempfile.TemporaryDirectory() as place:
         aside = Path(place)
@@ -55,22 +50,18 @@ def export_pupil(estimator: Any, model: Model, subject: Subject, folder: Path, p
             try:
                 save_estimator(estimator, path)
                 found, encoding = load_with_encoding(path, subject.schema, **_options(subject, ending))
-                _check(wanted, np.asarray(found.scores(encoding.encode(some))), path.name)
+                check_scores(wanted, np.asarray(found.scores(encoding.encode(some))), path.name)
             except FairbitsError as error:
                 path.unlink(missing_ok=True)
                 warnings.append(f"the repaired model was not written as {ending}: {error}")
                 continue
             models.append(path.name)
-        ready += models
-        if models:
-            ready += _subject_files(subject, aside, models[0], some, wanted, warnings)
-        remove_old(folder, ready)
-        for name in ready:
-            if name != SUBJECT:
-                write_whole(folder / name, (aside / name).read_bytes())
-    if SUBJECT in ready:
-        write_whole(folder / SUBJECT, subject_text(subject, models[0], folder).encode())
-    return Export(tuple(folder / n for n in models), folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
+
+        def check(found: Subject) -> None:
+            check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(some))), SUBJECT)
+
+        others = tried_subject(subject, aside, models[0], check, warnings, trust_pickle=True) if models else []
+        return placed(subject, aside, folder, models, others, warnings)
 
 
 def _native(estimator: Any) -> list[str]:
@@ -82,30 +73,3 @@ def _native(estimator: Any) -> list[str]:
 def _options(subject: Subject, ending: str) -> dict[str, Any]:
     options = {name: value for name, value in subject.options.section().items() if value is not None}
     return {**options, **subject.options.grants(), "trust_pickle": ending not in {".txt", ".json", ".cbm"}}
-
-
-def _check(wanted: Any, found: Any, name: str) -> None:
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
-    if not distance <= TOLERANCE:
-        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")
-
-
-def _subject_files(
-    subject: Subject, aside: Path, model: str, people: Codes, wanted: Any, warnings: list[str]
-) -> list[str]:
-    """A subject file about the first of the files, tried out as a user would."""
-    names = [SUBJECT]
-    try:
-        if not has_table_file(subject):
-            pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
-            names.append(TABLE)
-        (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
-        grants = subject.options.grants()
-        grants["trust_pickle"] = True  # our own file, just written
-        found = load_subject(aside / SUBJECT, **grants)
-        _check(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
-    except FairbitsError as error:
-        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
-        return []
-    return names

@@ -17,10 +17,11 @@ from fairbits.measure import check_measure
 from fairbits.models import Model, Network
 from fairbits.repair.choice import pick, undominated
 from fairbits.repair.evidence import Halves, split
-from fairbits.repair.export import Export, export, remove_old
+from fairbits.repair.export import export
 from fairbits.repair.files import write
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
 from fairbits.repair.margins import TWO_SIDED
+from fairbits.repair.placement import Export, remove_old
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee

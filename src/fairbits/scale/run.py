@@ -39,6 +39,7 @@ def search(
     force: bool = False,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
+    began: float | None = None,
     **grants: Unpack[GrantOptions],
 ) -> Run:
     """Search by whomever was asked for, and give back the run.
@@ -47,7 +48,7 @@ def search(
 
     Parameters
     ----------
-    subject, settings, folder, resume, force, watch, stop
+    subject, settings, folder, resume, force, watch, stop, began
         As of :func:`fairbits.search.search_subject`.
     executor_options : ExecutorOptions, optional
         The workers; this process by default.
@@ -71,6 +72,7 @@ def search(
         force=force,
         watch=watch,
         stop=stop,
+        began=began,
     )
 
 

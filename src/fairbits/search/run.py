@@ -52,6 +52,8 @@ Watch = Callable[[Tally, float], None]
 WRITE_EVERY = 2.0
 #: Seconds between two looks whether the run is still there.
 LOOK_EVERY = 0.5
+#: What part of a budget of time preparing may take; a search that gets nothing would be of no use.
+MOST_PREPARATION = 0.5
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
 LATE, LATE_SECONDS, BATCHES = 0.05, 1.0, 8
 #: People in the largest batch that strategies ask about, about: a model that is quick enough for it needs no cutting.
@@ -262,6 +264,7 @@ def search_subject(
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
     clock: Clock = work_time,
+    began: float | None = None,
 ) -> Run:
     """Search, keep everything on disk, and give back the run.
 
@@ -287,6 +290,9 @@ def search_subject(
         Asked before every batch whether to end early.
     clock : callable
         Gives seconds.
+    began : float, optional
+        What the clock showed when a budget of time began: what is prepared since then is taken from it, so that a
+        command ends when it was to. By default the budget is for asking people alone.
 
     Returns
     -------
@@ -319,7 +325,7 @@ def search_subject(
         writer = RunWriter.resume(place, manifest)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, people=subject.table.codes)
-    return _Search(problem, strategy, plan, runner, writer, settings, buckets, watch, stop, clock).do()
+    return _Search(problem, strategy, plan, runner, writer, settings, buckets, watch, stop, clock, began).do()
 
 
 def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
@@ -586,6 +592,12 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: Task, writer: TaskWriter, 
     return "rounds"
 
 
+def _shortened(plan: TaskPlan, seconds: float) -> TaskPlan:
+    """The plan with less time."""
+    limit = plan.budget.seconds
+    return plan if limit is None else replace(plan, budget=replace(plan.budget, seconds=limit - seconds))
+
+
 class _Search:
     """One search in progress."""
 
@@ -601,8 +613,11 @@ class _Search:
         watch: Watch | None,
         stop: Callable[[], bool] | None,
         clock: Clock,
+        began: float | None,
     ):
-        self.problem, self.strategy, self.plan, self.runner = problem, strategy, plan, runner
+        self.problem, self.strategy, self.runner = problem, strategy, runner
+        self.plan = _shortened(plan, float(writer.facts.get("preparation") or 0.0))
+        self.began = began if writer.new else None
         self.writer, self.settings, self.buckets = writer, settings, buckets
         self.watch, self.stop, self.clock = watch, stop, clock
         self.records = dict(writer.records)
@@ -674,7 +689,7 @@ class _Search:
         return self.runner.carry_out(bench, self.settings, self._orders(), events)
 
     def _orders(self) -> Iterator[Order]:
-        limit = self.settings.budget.seconds
+        limit = self.plan.budget.seconds
         for task in self.plan.tasks():
             if limit is not None and self.elapsed >= limit:
                 return
@@ -683,6 +698,11 @@ class _Search:
 
     def _start(self, name: str, slots: int) -> None:
         self.begin, self.started, self.slots = self.clock(), True, slots
+        limit = self.plan.budget.seconds
+        if self.began is not None and limit is not None:
+            preparation = min(self.begin - self.began, MOST_PREPARATION * limit)
+            self.plan = _shortened(self.plan, preparation)
+            self.writer.note(preparation=preparation)
         self.writer.note(executor=name, workers=slots, threads=self.runner.threads)
         self.writer.note(shards=self.plan.count, done=self._ended)
         self.writer.write("running")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -96,6 +97,7 @@ def search(
     grants: GrantOptions,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
+    began = time.perf_counter()
     exact = _exact(on_data, exhaustive, strategy)
     given: dict[str, Any] = {
         "strategy": "exhaustive" if exact is not None else strategy,
@@ -127,6 +129,7 @@ def search(
             **grants,
             watch=watch,
             stop=stop,
+            began=began,
         )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PATIENCE = 1.0
 
@@ -23,34 +27,34 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     Iterator[Callable[[int, int], None]]
         A function to call with the number done and the number in all.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from fairbits.cli.console import Console
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(title)
+    bar: Progress | None = None
     begin = time.monotonic()
-    shown = False
 
     def report(done: int, total: int) -> None:
-        nonlocal shown
-        if not shown and done < total and time.monotonic() - begin > PATIENCE:
+        nonlocal bar
+        if bar is None and done < total and time.monotonic() - begin > PATIENCE:
+            bar = _bar(title)
             bar.start()
-            shown = True
-        bar.update(task, completed=done, total=total)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
     try:
         yield report
     finally:
-        if shown:
+        if bar is not None:
             bar.stop()
+
+
+def _bar(title: str) -> Progress:
+    """Made when it is needed: its library takes a tenth of a second to bring in."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from fairbits.cli.console import Console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(title)
+    return bar
 
 
 @contextmanager

@@ -21,7 +21,9 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
 from numba.core.extending import intrinsic, models, register_model
+from numba.core.runtime import rtsys
 
 WIDTH = 8
 VECTORS = 3
@@ -41,6 +43,34 @@ def _fingerprint() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
+class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
+    """Numba's copies on disk, read without preparing the compiler.
+
+    Before it reads a copy, Numba fills its tables of everything that it could compile, which takes longer than reading
+    and running a kernel. A copy is machine code and needs none of that; where there is no copy, Numba fills
+    the tables as it begins to compile.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Read the copy for a signature.
+
+        Parameters
+        ----------
+        sig
+            Types of the arguments.
+        target_context
+            Where machine code goes.
+
+        Returns
+        -------
+        Any
+            What Numba calls a compile result; None where there is no copy.
+        """
+        rtsys.initialize(target_context)  # the memory manager, which machine code calls
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
 
@@ -58,11 +88,12 @@ def compiled(function: Callable[..., Any]) -> Any:
         The compiled kernel.
     """
     function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    kernel = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     try:
-        return numba.njit(cache=True, **options)(function)
+        kernel._cache = KernelCache(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        return numba.njit(**options)(function)
+        return kernel
+    return kernel
 
 
 def inlined(function: Callable[..., Any]) -> Any:

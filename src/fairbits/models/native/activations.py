@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fairbits.errors import ModelError, choose_from
+from fairbits.functions import expit
 
 Array = npt.NDArray[Any]
 _ROOT_2 = float(np.sqrt(2))
@@ -91,16 +91,20 @@ def _elu_inverse(y: float, alpha: float) -> float | None:
 
 
 def _sigmoid_slope(x: Array, _: float) -> Array:
-    y: Array = special.expit(x)
+    y: Array = expit(x)
     return y * (1 - y)
 
 
 def _gelu(x: Array, _: float) -> Array:
+    from scipy import special
+
     y: Array = x * (0.5 * (1 + special.erf(x / _ROOT_2)))
     return y.astype(x.dtype)
 
 
 def _gelu_slope(x: Array, _: float) -> Array:
+    from scipy import special
+
     density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
     y: Array = 0.5 * (1 + special.erf(x / _ROOT_2)) + x * density
     return y.astype(x.dtype)
@@ -143,7 +147,7 @@ _FUNCTIONS: dict[str, _Function] = {
         lambda y, _: float(np.arctanh(y)) if -1 < y < 1 else None,
     ),
     "sigmoid": _Function(
-        lambda x, _: special.expit(x), _sigmoid_slope, lambda y, _: float(special.logit(y)) if 0 < y < 1 else None
+        lambda x, _: expit(x), _sigmoid_slope, lambda y, _: float(np.log(y / (1 - y))) if 0 < y < 1 else None
     ),
     "elu": _Function(
         lambda x, a: np.where(x > 0, x, x.dtype.type(a) * np.expm1(np.minimum(x, 0))),

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.numerics import without_denormals
@@ -196,7 +196,7 @@ class Network(SeveralClasses):
         logits = self.logits(inputs)
         if self.head == "linear":
             return logits[:, 0]
-        score: Array = special.expit(self._margins(logits))
+        score: Array = expit(self._margins(logits))
         return score
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
@@ -221,8 +221,8 @@ class Network(SeveralClasses):
         if self.head == "linear":
             raise ModelError("a regression network has no classes; use its scores.")
         if self.head == "softmax":
-            return np.asarray(special.softmax(logits, axis=1), dtype=np.float32)
-        return np.column_stack([special.expit(-logits[:, 0]), special.expit(logits[:, 0])]).astype(np.float32)
+            return np.asarray(softmax(logits, axis=1), dtype=np.float32)
+        return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])]).astype(np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The most likely class of each encoded row; a tie goes to the favourable one, then to the first.
@@ -285,7 +285,7 @@ class Network(SeveralClasses):
             own = np.argmax(logits, axis=1) if self.head == "softmax" else (logits[:, 0] >= 0).astype(np.int64)
         slope = self._margin_slopes(logits, own)
         if of != "margin":
-            p = special.expit(self._margins(logits, own))[:, None]
+            p = expit(self._margins(logits, own))[:, None]
             slope = slope * (p * (1 - p) if of == "score" else p - 1)
         return self._backward(befores, slope)
 
@@ -305,9 +305,9 @@ class Network(SeveralClasses):
         afters = self._forward(self._checked(inputs))[1]
         last = afters[-1]
         if self.head == "softmax":
-            last = special.softmax(last, axis=1)
+            last = softmax(last, axis=1)
         elif self.head == "sigmoid":
-            last = special.expit(last)
+            last = expit(last)
         return (*afters[:-1], last)
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
@@ -446,7 +446,7 @@ class Network(SeveralClasses):
         rows = np.arange(len(logits))
         others = logits.copy()
         others[rows, own] = -np.inf
-        margin: Array = logits[rows, own] - special.logsumexp(others, axis=1)
+        margin: Array = logits[rows, own] - logsumexp(others, axis=1)
         return margin
 
     def _margin_slopes(self, logits: Array, own: npt.NDArray[np.int64]) -> Array:
@@ -455,7 +455,7 @@ class Network(SeveralClasses):
         rows = np.arange(len(logits))
         others = logits.copy()
         others[rows, own] = -np.inf
-        slopes: Array = -special.softmax(others, axis=1)
+        slopes: Array = -softmax(others, axis=1)
         slopes[rows, own] = 1
         return slopes
 

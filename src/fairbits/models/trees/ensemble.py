@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fairbits.errors import ModelError
+from fairbits.functions import expit, softmax
 
 Floats = npt.NDArray[np.float64]
 Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "square", "logistic_each"]
@@ -394,9 +394,9 @@ def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa:
     """
     with np.errstate(over="ignore"):
         if link in ("logistic", "logistic_each"):
-            return special.expit(slope * sums)
+            return expit(slope * sums)
         if link == "softmax":
-            return special.softmax(sums, axis=-1)
+            return softmax(sums, axis=-1)
         if link == "exp":
             return np.exp(sums)
         if link == "softplus":

@@ -1,0 +1,123 @@
+"""Functions of statistics that every command needs at its start.
+
+SciPy has them too, but bringing it in takes longer than measuring a table; it stays for the rarer ones.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import exp, lgamma, log
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def expit(x: npt.ArrayLike) -> Array:
+    """The logistic function, 1 / (1 + exp(−x)).
+
+    Parameters
+    ----------
+    x
+        Numbers of any shape.
+
+    Returns
+    -------
+    Array
+        Values between 0 and 1, in the precision of ``x``.
+    """
+    given = np.asarray(x)
+    with np.errstate(over="ignore"):  # far below 0 the power is infinite and the value is 0
+        found: Array = 1 / (1 + np.exp(-given))
+    return found
+
+
+def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
+    """Powers of e that sum to 1 along an axis.
+
+    Parameters
+    ----------
+    x
+        Logits; −inf gives exactly 0.
+    axis
+        The axis of the classes.
+
+    Returns
+    -------
+    Array
+        Probabilities of the same shape, in the precision of ``x``.
+    """
+    given = np.asarray(x)
+    powers = np.exp(given - given.max(axis=axis, keepdims=True))
+    found: Array = powers / powers.sum(axis=axis, keepdims=True)
+    return found
+
+
+def logsumexp(x: npt.ArrayLike, *, axis: int = -1) -> Array:
+    """The logarithm of the sum of powers of e along an axis.
+
+    Parameters
+    ----------
+    x
+        Logits; −inf adds nothing.
+    axis
+        The axis to sum along; one of its numbers at least must be finite.
+
+    Returns
+    -------
+    Array
+        One number for each line along the axis, in the precision of ``x``.
+    """
+    given = np.asarray(x)
+    top = given.max(axis=axis, keepdims=True)
+    found: Array = np.log(np.exp(given - top).sum(axis=axis)) + top.squeeze(axis)
+    return found
+
+
+@cache
+def normal_quantile(share: float) -> float:
+    """The number below which a share of the standard normal law lies.
+
+    Parameters
+    ----------
+    share
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+        The quantile; 1.96 for 0.975.
+    """
+    return NormalDist().inv_cdf(share)
+
+
+@cache
+def gamma_quantile(shape: int, share: float) -> float:
+    """The number below which a share of the gamma law of a whole shape lies: the wait for that many chance events.
+
+    Parameters
+    ----------
+    shape
+        How many events, 1 or more.
+    share
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+        The quantile, by halving an interval until it cannot be halved.
+    """
+
+    def below(x: float) -> float:
+        """The chance of ``shape`` or more events where ``x`` are expected."""
+        return 1 - sum(exp(count * log(x) - x - lgamma(count + 1)) for count in range(shape))
+
+    low, high = 0.0, 2.0 * shape + 10.0
+    while below(high) < share:
+        high *= 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return high

@@ -1,0 +1,151 @@
+"""Files of a repaired model on their way into a run: tried out aside, then put into place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from fairbits.data import load_subject
+from fairbits.errors import FairbitsError
+from fairbits.repair.subject import TABLE, has_table_file, subject_text
+from fairbits.store import write_whole
+from fairbits.subject import Subject, table_of_subject
+
+NAME = "repaired"
+NPZ, ONNX, SUBJECT = ".npz", ".onnx", f"{NAME}.toml"
+#: Scores may move by this much of their scale: parameters that a normalisation divides are rounded once more.
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The model files, the subject file about the first of them, and in words what could not be done."""
+
+    files: tuple[Path, ...]
+    subject_file: Path | None
+    warnings: tuple[str, ...]
+
+
+def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
+    """Take away files of an earlier repair, which would pass for this one's.
+
+    Parameters
+    ----------
+    folder
+        Folder of the run.
+    kept
+        Names of files in it that stay.
+    """
+    for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
+        if old.name not in kept:
+            old.unlink(missing_ok=True)
+
+
+def check_scores(wanted: npt.NDArray[Any], found: npt.NDArray[Any], name: str) -> None:
+    """Refuse a file that gives back other scores.
+
+    Parameters
+    ----------
+    wanted
+        Scores of the repaired model.
+    found
+        Those of the file, about the same people.
+    name
+        Name of the file, for the message.
+
+    Raises
+    ------
+    FairbitsError
+        If they differ by more than ``TOLERANCE`` of their scale.
+    """
+    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
+    if not distance <= TOLERANCE:
+        raise FairbitsError(f"{name} came back with scores that differ by {distance:.2g}, so it was not kept.")
+
+
+def tried_subject(
+    subject: Subject,
+    aside: Path,
+    model: str,
+    check: Callable[[Subject], None],
+    warnings: list[str],
+    *,
+    trust_pickle: bool = False,
+) -> list[str]:
+    """Write a subject file about a model file beside it, and try it out as a user would.
+
+    Parameters
+    ----------
+    subject
+        The subject before the repair.
+    aside
+        The folder that the model file lies in for now.
+    model
+        Name of the model file.
+    check
+        Raises ``FairbitsError`` where the subject that was read is not the repaired one.
+    warnings
+        Gets a sentence where the subject file did not come back.
+    trust_pickle
+        Whether the model file is a pickle, which we have just written ourselves.
+
+    Returns
+    -------
+    list of str
+        Names of the files that are ready: the subject file, and its table where it has none of its own.
+    """
+    names = [SUBJECT]
+    grants = subject.options.grants() | ({"trust_pickle": True} if trust_pickle else {})
+    try:
+        if not has_table_file(subject):
+            pq.write_table(table_of_subject(subject), aside / TABLE, compression="zstd")
+            names.append(TABLE)
+        (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
+        check(load_subject(aside / SUBJECT, **grants))
+    except FairbitsError as error:
+        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
+        return []
+    return names
+
+
+def placed(
+    subject: Subject, aside: Path, folder: Path, models: Sequence[str], others: Sequence[str], warnings: Sequence[str]
+) -> Export:
+    """Put files into the run, in place of those of an earlier repair.
+
+    Parameters
+    ----------
+    subject
+        The subject before the repair.
+    aside
+        Where the files lie.
+    folder
+        Folder of the run.
+    models
+        Names of the model files; the subject file is about the first.
+    others
+        Names of the subject file and its table, where they are ready.
+    warnings
+        What could not be done.
+
+    Returns
+    -------
+    Export
+        What is there now.
+    """
+    ready = [*models, *others]
+    remove_old(folder, ready)
+    for name in ready:
+        if name != SUBJECT:
+            write_whole(folder / name, (aside / name).read_bytes())
+    if SUBJECT in ready:  # written anew: seen from here, the table lies elsewhere
+        write_whole(folder / SUBJECT, subject_text(subject, models[0], folder).encode())
+    files = tuple(folder / name for name in models)
+    return Export(files, folder / SUBJECT if SUBJECT in ready else None, tuple(warnings))
