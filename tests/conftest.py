@@ -39,7 +39,6 @@ def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things."""
     monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
     monkeypatch.setattr("fairbits.repair.proposals.anew.UPDATES", (50, 100))
-    monkeypatch.setattr("fairbits.repair.proposals.distil.UPDATES", 400)
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     """
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
-        return Pupil(distilled(guard, rows, rng, updates=UPDATES), words)
+        return Pupil(distilled(guard, rows, rng), words)
     subject = guard.subject
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
