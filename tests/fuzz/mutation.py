@@ -39,6 +39,10 @@ _TOML = ("9" * 5000, "nan", "inf", "-1", "0", "1e308", '"²"', '"\\u001b[2J"', '
          '"/dev/zero"', "[" * 300, '"' + "y" * 3000 + '"', "1979-05-27T07:32:00Z", '["F", "F"]', "[1, 'a', {}]", '"\\u202e"')  # fmt: skip
 
 
+def _is_json(content: bytes) -> bool:
+    return content.lstrip()[:1] in (b"{", b"[")
+
+
 def mutated(sound: bytes, kind: str, seed: int, others: list[bytes]) -> bytes:
     """An odd file of a kind; ``others`` are sound files of other kinds to splice with."""
     rng = random.Random(seed)  # noqa: S311 - odd files need no secrecy
@@ -47,15 +51,15 @@ def mutated(sound: bytes, kind: str, seed: int, others: list[bytes]) -> bytes:
         ways = [_bytes]
         if content.startswith(b"PK"):
             ways += [_archive, _archive, _archive]
-        if kind in {"toml", "policy", "csv", "tsv", "json", "run.json", "summary.json", "checkpoint.json"}:
+        if kind in {"toml", "policy", "csv", "tsv", "lightgbm"} or _is_json(content):
             ways += [_text, _text]
         if kind == "toml":
             ways += [_toml] * 4
-        if kind in {"json", "run.json", "summary.json", "checkpoint.json"}:
+        if _is_json(content):
             ways += [_json] * 4
         if kind.startswith("onnx"):
             ways += [_onnx] * 4
-        if kind in {"parquet", "feather", "suite", "baseline"}:
+        if content.startswith((b"PAR1", b"ARROW1")):
             ways += [_table]
         way = rng.choice(ways)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import shutil
@@ -135,6 +134,43 @@ def write_skops(path: Path) -> None:
     io.dump(LogisticRegression().fit(rows, np.where(rows[:, 0] > 0, "yes", "no")), path)
 
 
+def rows() -> tuple[Any, Any]:
+    """Numbers to train on, and who is hired."""
+    rng = np.random.default_rng(0)
+    found = np.column_stack([rng.integers(1, 10, 80), rng.integers(0, 2, 80), rng.uniform(0, 9, 80)]).astype(float)
+    return found, (found[:, 0] + found[:, 2] > 9).astype(int)
+
+
+def write_forest(path: Path) -> None:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from skops import io
+
+    io.dump(HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=4, min_samples_leaf=5).fit(*rows()), path)
+
+
+def write_lightgbm(path: Path) -> None:
+    import lightgbm
+
+    options = {"objective": "binary", "num_leaves": 4, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1}
+    inputs, wanted = rows()
+    lightgbm.train(options, lightgbm.Dataset(inputs, wanted), num_boost_round=3).save_model(str(path))
+
+
+def write_xgboost(path: Path) -> None:
+    import xgboost
+
+    inputs, wanted = rows()
+    options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
+    xgboost.train(options, xgboost.DMatrix(inputs, wanted), num_boost_round=3).save_model(str(path))
+
+
+def write_catboost(path: Path) -> None:
+    import catboost
+
+    found = catboost.CatBoostClassifier(iterations=3, depth=2, verbose=0, thread_count=1, allow_writing_files=False)
+    found.fit(*rows()).save_model(str(path), format=path.suffix[1:])
+
+
 def write_pt2(path: Path) -> None:
     from fairbits.models.torch.files import write_module
 
@@ -173,7 +209,12 @@ def write_run(folder: Path) -> None:
     (folder / "subject.toml").write_text(SUBJECT, encoding="utf-8")
     network().save(folder / "model.npz")
     write_csv(folder / "people.csv")
-    Audit.of(folder / "subject.toml").search(budget=Budget(evaluations=50), out=folder / "run", threads=1)
+    audit = Audit.of(folder / "subject.toml")
+    run = audit.search(budget=Budget(evaluations=50), out=folder / "run", threads=1)
+    run.debug()
+    run.repair()
+    audit.proxies(out=folder / "run")
+    run.report()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +249,14 @@ def load_toml_file(path: Path) -> None:
 
 def load_run_folder(path: Path) -> None:
     """``path`` is the damaged file; the rest of its run is beside it."""
+    from fairbits.report import compute_report, render_html, render_markdown
+
     folder = next(parent for parent in path.parents if parent.name == "run")
     run = open_run(folder)
     run.cases(top=3)
-    json.dumps(run.summary or {})
+    data = compute_report(run, threads=1)
+    render_html(data)
+    render_markdown(data)
 
 
 POLICY = """confidence = 0.95
@@ -280,15 +325,18 @@ TARGETS: dict[str, Target] = {
     "toml": Target("subject.toml", write_toml, load_toml_file),
     "csv": Target("people.csv", write_csv, load_table_file),
     "tsv": Target("people.tsv", lambda path: write_csv(path, "\t"), load_table_file),
-    "json": Target(
-        "people.json", lambda path: path.write_text(json.dumps(people().to_pylist())) and None, load_table_file
-    ),
     "parquet": Target("people.parquet", write_parquet, load_table_file),
     "feather": Target("people.feather", write_feather, load_table_file),
     "npz": Target("model.npz", lambda path: network().save(path), load_model_file),
     "onnx": Target("model.onnx", lambda path: network().save(path), load_model_file),
     "onnx-other": Target("model.onnx", write_onnx_other, load_model_file),
     "skops": Target("model.skops", write_skops, load_model_file),
+    "forest": Target("model.skops", write_forest, load_model_file),
+    "lightgbm": Target("model.txt", write_lightgbm, load_model_file),
+    "xgboost": Target("model.json", write_xgboost, load_model_file),
+    "xgboost-binary": Target("model.ubj", write_xgboost, load_model_file),
+    "catboost": Target("model.cbm", write_catboost, load_model_file),
+    "catboost-json": Target("model.json", write_catboost, load_model_file),
     "pt": Target("model.pt", write_pt, load_model_file),
     "pt2": Target("model.pt2", write_pt2, load_model_file),
     "keras": Target("model.keras", write_keras, load_model_file),
@@ -298,13 +346,23 @@ TARGETS: dict[str, Target] = {
     "baseline": Target("baseline.parquet", write_baseline_file, load_baseline_file),
 }
 #: Files of a run, each damaged in a copy of the same one.
-RUN_FILES = ("run.json", "summary.json", "checkpoint.json", "part")
+RUN_FILES = {
+    "run.json": "run.json",
+    "summary.json": "summary.json",
+    "task": "tasks/*.json",
+    "part": "cases/*.parquet",
+    "rows.parquet": "rows.parquet",
+    "measure.json": "measure.json",
+    "debug.json": "debug.json",
+    "neurons.parquet": "neurons.parquet",
+    "repair.json": "repair.json",
+    "proxies.json": "proxies.json",
+}
 
 
 def run_file(folder: Path, name: str) -> Path | None:
     """The file of a run that a name stands for."""
-    found = sorted((folder / "run").rglob("*.parquet")) if name == "part" else [folder / "run" / name]
-    return found[0] if found and found[0].is_file() else None
+    return next(iter(sorted((folder / "run").glob(RUN_FILES[name]))), None)
 
 
 def copy_run(source: Path, target: Path) -> None:

@@ -112,7 +112,7 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
         most = int(bound)
     except StopIteration:
         return None  # no repair kept the budget
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None  # a damaged repair.json is named by whoever reads it as such
     size = domain_size(subject.schema)
     people = size or 1
@@ -175,7 +175,7 @@ def read_statements(folder: Path) -> tuple[Statement, ...]:
         return ()
     try:
         return tuple(Statement.of(document) for document in json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
 
 
@@ -198,5 +198,5 @@ def certify_options(folder: Path) -> dict[str, Any] | None:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return dict(entries[0].get("options") or {}) if entries else {}
-    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

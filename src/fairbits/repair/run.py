@@ -28,6 +28,7 @@ from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
+from fairbits.shape import reading
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
 
@@ -424,10 +425,11 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
     path = folder / "layers.parquet"
     if not path.is_file():
         return None
-    rows = pq.ParquetFile(BytesIO(path.read_bytes())).read(["layer", "rho", "votes"]).to_pylist()
-    inside = [row for row in rows if 1 <= row["layer"] <= hidden]
-    best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
-    return None if best is None else int(best["layer"]) - 1
+    with reading(path, "delete it, and run fairbits debug again"):
+        rows = pq.ParquetFile(BytesIO(path.read_bytes())).read(["layer", "rho", "votes"]).to_pylist()
+        inside = [row for row in rows if 1 <= row["layer"] <= hidden]
+        best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
+        return None if best is None else int(best["layer"]) - 1
 
 
 def _silent(_: str) -> None:

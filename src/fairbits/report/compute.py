@@ -17,13 +17,15 @@ from fairbits.report.identity import check_stages
 from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.sections.decided import Opening, made_by, sources_of
+from fairbits.report.sections.measure import NAME as MEASURED
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import near_of, searched_of, summary_of_run
 from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.report.sections.verdict import gate_of
-from fairbits.store import Run, subject_of
+from fairbits.shape import check_record, reading
+from fairbits.store import SUMMARY, Run, subject_of
 from fairbits.subject import Quality, Subject, between_notes, quality_of
 
 
@@ -62,10 +64,15 @@ def compute_report(
     if document is None:
         document = measure_rows(evaluator, about, run.manifest["seed"], progress=progress)
         keep_measurement(run.folder, document)
-    measured = measured_of(document)
-    summary = summary_of_run(run)
-    searched = searched_of(run, summary)
-    people = real_people(evaluator, about.table, document["worst_rows"]) + found_people(evaluator, run)
+    with reading(run.folder / MEASURED, "delete it, and write the report again"):
+        measured = measured_of(document)
+        check_record(measured)
+        worst = real_people(evaluator, about.table, document["worst_rows"])
+    with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
+        summary = summary_of_run(run)
+        searched = searched_of(run, summary)
+        check_record(searched)
+    people = worst + found_people(evaluator, run)
     facts = _about(about, evaluator)
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))

@@ -43,7 +43,7 @@ def check_stages(folder: Path, here: Identity) -> None:
 def _check(path: Path, command: str, here: Identity) -> None:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return  # whoever reads it says what is wrong with it
     for entry in document if isinstance(document, list) else [document]:
         if not isinstance(entry, dict):

@@ -6,6 +6,7 @@ from .files import write_json as write_json
 from .files import write_whole as write_whole
 from .filter import SECONDS as SECONDS
 from .filter import time_limit as time_limit
+from .folder import SUMMARY as SUMMARY
 from .folder import check_present as check_present
 from .folder import check_writable as check_writable
 from .folder import unwritable as unwritable

@@ -16,6 +16,8 @@ from fairbits.store.location import is_local
 
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"
+#: The largest JSON files of runs, those of hundreds of repairs, have a few megabytes.
+MAX_JSON = 256 << 20
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
@@ -94,9 +96,13 @@ def read_json(path: Path) -> dict[str, Any]:
         If the file cannot be read, or holds no JSON object.
     """
     try:
+        if path.stat().st_size > MAX_JSON:
+            raise OptionError(f"{str(path)!r} has more than {MAX_JSON >> 20} MB; no file of a run is that large.")
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    except RecursionError:
+        raise OptionError(f"{str(path)!r} is damaged (it is nested too deeply); restore it from a copy.") from None
     except ValueError as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
     if not isinstance(document, dict):

@@ -7,12 +7,14 @@ import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import OptionError
+from fairbits.shape import check_fields
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
 from fairbits.subject import document_of_schema, schema_of_document
@@ -21,6 +23,26 @@ FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
 OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
+#: What the values of run.json are, where anything depends on it.
+FIELDS: dict[str, Any] = {
+    "status": Literal["running", "finished", "interrupted", "failed"],
+    **dict.fromkeys(("created", "updated", "subject", "strategy", "partition", "measure", "made_by"), str),
+    **dict.fromkeys(("parts", "cases", "seed", "repeats"), int),
+    **dict.fromkeys(("content", "source", "ray"), str | None),
+    **dict.fromkeys(("identity", "options", "schema", "scale"), dict[str, Any]),
+    "versions": dict[str, str],
+    "budget": dict[str, float | list[int] | None],
+    "noise": dict[str, float] | None,
+    "quality": dict[str, float | str | None] | None,
+    **dict.fromkeys(("within", "batch", "threads", "workers", "shards"), int | None),
+    "protected": list[str],
+    "epsilon": float,
+    "min_plausibility": float | None,
+    "as_is": bool,
+    "buckets": int,
+}
+#: Cases are cut into far fewer buckets.
+MAX_BUCKETS = 65_536
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
 #: ``search/resume.py``).
 MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
@@ -98,6 +120,10 @@ def read_record(folder: Path) -> dict[str, Any]:
     missing = next((name for name in OWN if name not in record), None)
     if missing is not None:
         raise OptionError(f"{str(folder / RUN)!r} is damaged (it has no {missing!r}); restore it from a copy.")
+    check_fields(record, FIELDS, folder / RUN)
+    counts = [record["parts"], record["cases"], record.get("buckets", 1) - 1]
+    if min(counts) < 0 or counts[-1] >= MAX_BUCKETS or not 0 < record.get("epsilon", 1.0) < inf:
+        raise OptionError(f"{str(folder / RUN)!r} is damaged (one of its counts cannot be); restore it from a copy.")
     return record
 
 

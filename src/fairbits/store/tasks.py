@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairbits.errors import OptionError
+from fairbits.shape import check_record, reading
 from fairbits.store.files import read_json, write_json
 from fairbits.store.parts import spread
 
@@ -91,7 +92,12 @@ class TaskRecord:
         known = {one.name for one in fields(cls)}
         if set(document) != known:
             raise OptionError(f"{str(path)!r} is damaged (it is no record of a task); restore it from a copy.")
-        return cls(**{**document, "parts": tuple(document["parts"])})
+        with reading(path, "restore it from a copy"):
+            record = cls(**{**document, "parts": tuple(document["parts"])})
+            check_record(record)
+            if min(record.number, record.rows, record.evaluations) < 0 or len(set(record.parts)) < len(record.parts):
+                raise ValueError("its counts or its parts cannot be")
+        return record
 
 
 def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:

@@ -13,6 +13,7 @@ from typing import Any
 from fairbits.domain import Encoding, Schema, Table, joined
 from fairbits.errors import OptionError
 from fairbits.models import Model, ModelOptions
+from fairbits.shape import fits
 from fairbits.subject import ingredients
 from fairbits.subject.probe import Probe, ask_probe
 
@@ -159,10 +160,13 @@ def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> N
         Where an ingredient or the probe differs, or the record has no identity.
     """
     stored = record.get("identity")
-    if not isinstance(stored, Mapping) or not {"ingredients", "probe"} <= set(stored):
+    whole = isinstance(stored, Mapping) and fits(stored.get("ingredients"), dict[str, str])
+    if not isinstance(stored, Mapping) or not whole or "probe" not in stored:
         raise OptionError(
             f"{what} does not say which model it is about (an earlier fairbits wrote it); make it again with this one."
         )
+    if not Probe.sound(stored["probe"]):
+        raise OptionError(f"{what} is damaged (its probe holds no scores); restore it from a copy, or make it again.")
     found = differences(stored, here)
     if found:
         parts = [f"the {noun}'s {joined(words)}" for noun, words in found.items()]

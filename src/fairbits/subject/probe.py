@@ -8,7 +8,7 @@ score.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import sqrt
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Schema, Table, Twins
 from fairbits.models import Model, Network, fresh_scores
+from fairbits.shape import fits
 
 #: Scores in a probe, and twins of one person among them.
 PROBED, MAX_TWINS = 256, 16
@@ -44,6 +45,25 @@ class Probe:
     spread: float = 0.0
     quantile: float = 0.0
     largest: float = 0.0
+
+    @classmethod
+    def sound(cls, document: Any) -> bool:
+        """Whether a document from a file can be read as a probe.
+
+        Parameters
+        ----------
+        document
+            Content of the probe in a run's file.
+
+        Returns
+        -------
+        bool
+            Whether everything in it is what it should be.
+        """
+        if not isinstance(document, Mapping) or not set(document) <= {one.name for one in fields(cls)}:
+            return False
+        figures = {name: value for name, value in document.items() if name != "scores"}
+        return fits(document.get("scores"), list[float | None]) and fits(figures, dict[str, float])
 
     @classmethod
     def of(cls, first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Probe:

@@ -47,7 +47,7 @@ class Archive:
         """The operations in order; parameters are named as in the state dict."""
         try:
             return self._walk()
-        except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
             raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
 
     def weight(self, name: str) -> npt.NDArray[Any]:

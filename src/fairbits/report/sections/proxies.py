@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.proxies import WHAT_A_BIT_IS, details, told
 from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
+from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
 
@@ -62,7 +64,14 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
         return None
     document = read_json(path)
     fits = document.get("subject") == subject.name and document.get("rows") == len(subject.table)
-    return document if fits and "attributes" in document else None
+    if not fits or "attributes" not in document:
+        return None
+    with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
+        pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
+        pieces = indirect_text, sentences, carriers, matches, lambda found: lead(found, blind=True), summary
+        for take in pieces:
+            deque(take(document) or (), maxlen=0)
+    return document
 
 
 def lead(document: Mapping[str, Any] | None, blind: bool) -> str:

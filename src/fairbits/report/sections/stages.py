@@ -23,6 +23,7 @@ from fairbits.report.record import (
     Split,
     Together,
 )
+from fairbits.shape import check_record, reading
 from fairbits.store import read_json
 
 DEBUG, REPAIR = "debug.json", "repair.json"
@@ -64,11 +65,15 @@ def debugged_of(folder: Path) -> Debugged | None:
     """
     if not (folder / DEBUG).is_file():
         return None
-    found = read_json(folder / DEBUG)
+    with reading(folder / DEBUG, "delete it, and run fairbits debug again"):
+        return _debugged(folder, read_json(folder / DEBUG))
+
+
+def _debugged(folder: Path, found: dict[str, Any]) -> Debugged:
     suspect, attribution = found["suspect_layer"], found["attribution"] or {}
     origin, sets, trees = found["origin"], found.get("sets") or {}, found.get("units") == "trees"
     subsets = [Together(tuple(s["attributes"]), s["q_inf"], s["q_1"]) for s in attribution.get("subsets", [])]
-    return Debugged(
+    record = Debugged(
         samples=found["samples"],
         samples_worst=found["samples_worst"],
         k_mean=found.get("reported", found.get("k_reported", found["k_mean"])),
@@ -91,6 +96,8 @@ def debugged_of(folder: Path) -> Debugged | None:
         sets=tuple(_sized(one) for one in sets.get("curve", ())),
         minimal=_sized(sets["minimal"]) if sets.get("minimal") else None,
     )
+    check_record(record)
+    return record
 
 
 def _split(one: dict[str, Any]) -> Split:
@@ -156,12 +163,16 @@ def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
     """One record per neuron of the suspect layer, with its best value."""
     if suspect is None or not path.is_file():
         return ()
-    return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
+    with reading(path, "delete it, and run fairbits debug again"):
+        return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
 
 
 def _splits(path: Path) -> tuple[Neuron, ...]:
     """One record per split or tree that was held, whichever tree it is of."""
-    return _read_neurons(_rows_of(path)) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    with reading(path, "delete it, and run fairbits debug again"):
+        return _read_neurons(_rows_of(path))
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
@@ -221,14 +232,18 @@ def repaired_of(folder: Path) -> Repaired | None:
     """
     if not (folder / REPAIR).is_file():
         return None
-    found = read_json(folder / REPAIR)
+    with reading(folder / REPAIR, "delete it, and run fairbits repair again"):
+        return _repaired(read_json(folder / REPAIR))
+
+
+def _repaired(found: dict[str, Any]) -> Repaired:
     before, evidence = found["before"]["held_out"], found["evidence"]
     chosen = next((repair for repair in found["repairs"] if repair["name"] == found["chosen"]), None)
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
     # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
     ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MAX_REPAIRS]
-    return Repaired(
+    record = Repaired(
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
         proof="" if chosen is None else str(chosen.get("proof", "")),
@@ -246,6 +261,8 @@ def repaired_of(folder: Path) -> Repaired | None:
         warnings=(*evidence["notes"], *found["warnings"]),
         document=found,
     )
+    check_record(record)
+    return record
 
 
 def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:

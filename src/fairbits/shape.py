@@ -1,0 +1,130 @@
+"""What a file of a run must look like: whoever sends a run may have changed it, by accident or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.text import shortened
+
+#: Larger counts do not fit into the columns of a run.
+_LARGEST = 2**62
+
+
+@contextmanager
+def reading(path: Path, remedy: str) -> Iterator[None]:
+    """Turn what goes wrong while a file is taken apart into one sentence.
+
+    Parameters
+    ----------
+    path
+        The file.
+    remedy
+        What to do about it.
+
+    Raises
+    ------
+    OptionError
+        If something is missing in the file, or is of another kind than it should be.
+    """
+    try:
+        yield
+    except FairbitsError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, OSError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+        raise OptionError(f"{str(path)!r} is damaged ({shortened(what, 120)}); {remedy}.") from None
+
+
+def check_fields(document: Mapping[str, Any], fields: Mapping[str, Any], path: Path) -> None:
+    """Refuse a document in which a value is of another kind than it should be.
+
+    Parameters
+    ----------
+    document
+        Content of the file.
+    fields
+        The kind of each value, as an annotation, by name; values that the document lacks are not looked at.
+    path
+        The file, for the message.
+
+    Raises
+    ------
+    OptionError
+        If a value does not fit.
+    """
+    wrong = next((name for name, kind in fields.items() if name in document and not fits(document[name], kind)), None)
+    if wrong is not None:
+        shown = shortened(repr(document[wrong]), 40)
+        raise OptionError(f"{str(path)!r} is damaged ({wrong} is {shown}); restore it from a copy.")
+
+
+def check_record(record: Any) -> None:
+    """Refuse a record whose values are of other kinds than its fields say.
+
+    Parameters
+    ----------
+    record
+        An instance of a dataclass that was made from a file.
+
+    Raises
+    ------
+    TypeError
+        If a value does not fit.
+    """
+    for name, kind in get_type_hints(type(record)).items():
+        value = getattr(record, name, None)
+        if not fits(value, kind):
+            raise TypeError(f"{name} is {value!r}")
+
+
+def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each kind of annotation
+    """Whether a value is of the kind that an annotation names.
+
+    Parameters
+    ----------
+    value
+        The value.
+    kind
+        The annotation: plain types, unions, literals, tuples, lists, dictionaries and dataclasses of them.
+
+    Returns
+    -------
+    bool
+        True also for annotations that say nothing.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is Literal:
+        return value in inner and isinstance(value, str | int)
+    if kind in (None, type(None)):
+        return value is None
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    if origin is tuple:
+        return isinstance(value, tuple) and _items_fit(value, inner)
+    if origin is list:
+        return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(fits(one, inner[1]) for one in value.values())
+    if dataclasses.is_dataclass(kind):
+        return isinstance(value, kind if isinstance(kind, type) else type(kind)) and all(
+            fits(getattr(value, name), hint) for name, hint in get_type_hints(kind).items() if hasattr(value, name)
+        )
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def _items_fit(value: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return all(fits(one, inner[0]) for one in value)
+    return len(value) == len(inner) and all(fits(one, kind) for one, kind in zip(value, inner, strict=True))
