@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
     # spinning. Said before any of them is loaded, which is when they look.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Some machines forbid Python to keep what it has compiled. A worker, and every process that it starts, would
+    # compile all of fairbits anew, and pytest would rewrite it, which takes longer than most tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 import numpy as np
 import pytest
@@ -31,8 +36,9 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture(autouse=True)
 def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debugging trains networks again: two epochs do for tests that ask about other things."""
+    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things."""
     monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+    monkeypatch.setattr("fairbits.repair.proposals.anew.UPDATES", (50, 100))
 
 
 @pytest.fixture

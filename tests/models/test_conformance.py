@@ -141,7 +141,8 @@ def test_native_and_foreign_interventions_agree(zoo) -> None:
     from fairbits.models import ModelOptions
     from fairbits.models.torch.module import TorchModel
 
-    from .zoo import SCHEMA, sequential
+    from .modules import sequential
+    from .zoo import SCHEMA
 
     native = zoo("torch weights").model
     foreign = TorchModel.of(sequential(), SCHEMA, ModelOptions()).with_favourable(1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 from fairbits.errors import ModelError, OptionError
-from fairbits.models.native.trainer import Fitting, Learner, refit
+from fairbits.models.native.trainer import Fitting, Learner, _log_masses, refit
 from tests.conftest import random_network
 
 ACTIVATIONS = ("relu", "leaky_relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "identity")
@@ -86,6 +87,16 @@ def test_a_regression_learns(rng) -> None:  # type: ignore[no-untyped-def]
     # The outputs start three orders of magnitude too small, so the steps must be large.
     better = refit(network, rows, targets, np.random.default_rng(0), fitting=Fitting(1500, learning_rate=0.3))
     assert np.mean((better.scores(rows) - targets) ** 2) < 0.1 * np.var(targets)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 2), (128, 2), (60, 7)])
+def test_logarithms_of_masses_are_those_of_scipy(shape, dtype, rng) -> None:  # type: ignore[no-untyped-def]
+    for scale in (1, 30, 10_000):
+        logits = (rng.normal(size=shape) * scale).astype(dtype)
+        ours, theirs = _log_masses(logits), special.log_softmax(logits, axis=1)
+        assert ours.dtype == theirs.dtype == dtype
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_same_seed_same_weights(rng) -> None:  # type: ignore[no-untyped-def]

@@ -160,11 +160,20 @@ def bomb(path: Path, name: str, size: int, start: bytes = b"", **more: bytes) ->
     return path
 
 
-@pytest.mark.parametrize("ending", [".pt", ".pth", ".keras", ".npz", ".pt2", ".skops"])
-def test_zip_bombs_are_refused(ending: str, tmp_path: Path, in_memory: None) -> None:
+@pytest.fixture(scope="module")
+def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An archive of one array of a gigabyte, which takes seconds to press."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 30, 1)})
-    path = bomb(tmp_path / f"model{ending}", "W0.npy" if ending == ".npz" else "data/0", 1 << 30, header.getvalue())
+    return bomb(tmp_path_factory.mktemp("bomb") / "model.npz", "W0.npy", 1 << 30, header.getvalue()).read_bytes()
+
+
+@pytest.mark.parametrize("ending", [".pt", ".pth", ".keras", ".npz", ".pt2", ".skops"])
+def test_zip_bombs_are_refused(ending: str, gigabyte: bytes, tmp_path: Path, in_memory: None) -> None:
+    path = tmp_path / f"model{ending}"
+    path.write_bytes(gigabyte if ending == ".npz" else gigabyte.replace(b"W0.npy", b"data/0"))
+    with zipfile.ZipFile(path) as file:
+        assert file.namelist() == ["W0.npy" if ending == ".npz" else "data/0"]
     assert path.stat().st_size < 4_000_000
     with pytest.raises(ModelError, match="bytes are allowed; raise max_model_bytes"):
         load_model(path, trust=True)
@@ -576,6 +585,36 @@ def test_a_child_tells_and_ends() -> None:
     assert not outcome.fault
     assert outcome.known["heard"] == 3
     assert not sandbox.inside()
+
+
+def imported(given: Any, tell: Any) -> None:
+    """What a first call imports by itself."""
+    from fairbits.models.trial import first_call
+
+    before = set(sys.modules)
+    first_call(given, tell)
+    tell(imported=sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".joblib"])
+def test_a_child_is_born_with_what_it_needs(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every child would import it again, on the clock of the model and while the parent waits."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    from fairbits.models.pickles import write_pickle
+
+    _, codes, target = table(60)
+    write_pickle(fit(RandomForestClassifier(2, random_state=0), codes, target), tmp_path / f"model{ending}")
+    tried, found = sandbox.try_out, []
+
+    def watched(job: str, given: Any, **limits: Any) -> sandbox.ChildOutcome:
+        found.append(tried(f"{__name__}:imported", given, **limits).known)
+        return tried(job, given, **limits)
+
+    monkeypatch.setattr(sandbox, "try_out", watched)
+    load_model(tmp_path / f"model{ending}", schema=SCHEMA, trust_pickle=True)
+    assert [facts["called"] for facts in found] == [True]
+    assert not {"sklearn", "scipy", "pandas", "numpy"} & set(found[0]["imported"])
 
 
 def test_options_check_what_is_granted() -> None:

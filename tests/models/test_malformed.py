@@ -17,7 +17,8 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models import load_model, load_with_encoding
 
 from ..conftest import random_network
-from .zoo import SCHEMA, fit, handwritten, perceptron, sequential, table
+from .modules import handwritten, sequential
+from .zoo import SCHEMA, fit, perceptron, table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -13,7 +13,8 @@ from fairbits.models import Do, ModelOptions, load_model, load_with_encoding, sa
 from fairbits.models.torch.module import TorchModel
 
 from ..conftest import random_people
-from .zoo import SCHEMA, residual, sequential
+from .modules import residual, sequential
+from .zoo import SCHEMA, table
 
 torch = pytest.importorskip("torch", reason="the torch extra is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -127,7 +128,7 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
         "nowhere_at_all:make": "the Python module 'nowhere_at_all' is not found",
         f"{sequential.__module__}:sequental": "Did you mean 'sequential'",
         f"{sequential.__module__}:residual": "do not fit",
-        f"{sequential.__module__}:table": "not a torch module",
+        f"{table.__module__}:table": "not a torch module",
         "not a reference": "does not name Python code",
     }
     for factory, complaint in cases.items():

@@ -12,7 +12,8 @@ from fairbits import Network, Schema, Table
 from fairbits.errors import OptionError
 
 from ..conftest import random_network, random_people
-from .zoo import SCHEMA, fit, perceptron, preprocessing, residual, table
+from .modules import residual
+from .zoo import SCHEMA, fit, perceptron, preprocessing, table
 
 UNNAMED = Schema(SCHEMA.attributes)
 

@@ -98,7 +98,7 @@ KINDS = {
     "sklearn regression": ("model.joblib", {}, by_joblib),
     "onnx, our own": ("model.onnx", {}, by_onnx),
     "onnx pipeline": ("model.onnx", {}, by_onnx),
-    "torch weights": ("model.pt", {"factory": "tests.models.zoo:sequential"}, by_torch),
+    "torch weights": ("model.pt", {"factory": "tests.models.modules:sequential"}, by_torch),
     "torch export": ("model.pt2", {}, by_torch),
     "keras sequential": ("model.keras", {}, by_keras),
     "keras functional": ("model.keras", {}, by_keras),
@@ -191,7 +191,7 @@ def test_objects_are_written_as_their_framework_does(make: Any, extra: str, file
 
 def test_a_reference_to_code(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the torch extra is not installed")
-    subject = load_subject(write_subject(tmp_path, path="tests.models.zoo:sequential"), trust_code=True)
+    subject = load_subject(write_subject(tmp_path, path="tests.models.modules:sequential"), trust_code=True)
     result = repaired(subject, tmp_path, choose="blind", retrain=False)
     assert [path.name for path in result.files] == ["repaired.pt2", "repaired.onnx"]
 

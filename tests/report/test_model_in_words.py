@@ -11,7 +11,8 @@ from fairbits import Audit, Budget, Table
 from fairbits.report import compute_report, render_html, render_markdown
 
 from ..conftest import random_people
-from ..models.zoo import SCHEMA, residual
+from ..models.modules import residual
+from ..models.zoo import SCHEMA
 
 
 def words_of(audit: Audit, folder: Path) -> str:

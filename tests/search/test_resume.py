@@ -8,6 +8,9 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,37 +21,73 @@ from fairbits.store import Run
 
 from .planted import planted_subject
 
-EVALUATIONS = 40_000
 KILLS, NEVER = 4, -1000
-#: A search in a process of its own that kills itself while it is at the n-th batch of this attempt, or a few
-#: milliseconds later: at another moment every time, but always before it ends, whatever the speed of the machine.
-CHILD = """
-import os, random, signal, sys, threading, fairbits.store.writer as writer
-writer.FLUSH_SECONDS = 0.02
-last = int(sys.argv[5])
-batches = 0
-def kill():
-    os.kill(os.getpid(), signal.SIGKILL)
-def stop():
-    global batches
-    batches += 1
-    if batches == last:
-        threading.Timer(random.Random(last).uniform(0, 0.01), kill).start()
-    if batches == last + 40:  # the timer had no turn: time is up
-        kill()
-    return False
+
+
+class Searched(NamedTuple):
+    """How much is searched, and among how many batches of an attempt the one that ends it is drawn."""
+
+    evaluations: int
+    batches: int
+
+
+#: Four attempts stay within the budget: a climb asks about 25 people at once, dice about one.
+LENGTHS = {"climb": Searched(16_000, 60), "dice": Searched(4_000, 600)}
+#: Searches in forks of one process that has loaded everything. Each kills itself while it is at the n-th batch of this
+#: attempt, or a few milliseconds later: at another moment every time, but always before it ends, whatever the speed of
+#: the machine.
+NURSERY = """
+import json, os, random, signal, sys, threading, fairbits.store.writer as writer
 from fairbits.search import Budget, Settings, search_subject
+from fairbits.search.run import prepare, problem_of
 from tests.search.planted import planted_subject
-settings = Settings(Budget(evaluations=int(sys.argv[2])), sys.argv[3], {"seeds": 25})
-search_subject(planted_subject(), settings, sys.argv[1], resume=sys.argv[4] == "resume", stop=stop)
+
+def search(folder, evaluations, strategy, how, last):
+    batches = 0
+    def kill():
+        os.kill(os.getpid(), signal.SIGKILL)
+    def stop():
+        nonlocal batches
+        batches += 1
+        if batches == last:
+            threading.Timer(random.Random(last).uniform(0, 0.01), kill).start()
+        if batches == last + 40:  # the timer had no turn: time is up
+            kill()
+        return False
+    settings = Settings(Budget(evaluations=evaluations), strategy, {"seeds": 25})
+    search_subject(planted_subject(), settings, folder, resume=how == "resume", stop=stop)
+
+writer.FLUSH_SECONDS = 0.02
+for strategy in ("climb", "dice"):  # kernels are loaded once, for all, and without threads, which no fork would have
+    prepare(*problem_of(planted_subject(), Settings(Budget(evaluations=100), strategy, {"seeds": 25}, threads=1)))
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        search(*json.loads(line))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def ended(folder, strategy: str, how: str, batches: int) -> int:
+@pytest.fixture(scope="module")
+def ended() -> Iterator[Callable[..., int]]:
     """Search until killed at this batch; how it ended."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    arguments = [str(folder), str(EVALUATIONS), strategy, how, str(batches)]
-    return subprocess.run([sys.executable, "-c", CHILD, *arguments], cwd=root, check=False, timeout=120).returncode
+    if not hasattr(os, "fork"):
+        pytest.skip("victims are forked")
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+    ) as nursery:
+        assert nursery.stdin
+        assert nursery.stdout
+
+        def search(folder: Path, strategy: str, how: str, batches: int) -> int:
+            words = [str(folder), LENGTHS[strategy].evaluations, strategy, how, batches]
+            print(json.dumps(words), file=nursery.stdin, flush=True)
+            return int(nursery.stdout.readline())
+
+        yield search
+        nursery.stdin.close()
 
 
 def same_cases(one: Run, other: Run) -> None:
@@ -60,13 +99,15 @@ def same_cases(one: Run, other: Run) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["climb", "dice"])
-def test_kill_and_resume_at_random_moments(strategy: str, tmp_path) -> None:
-    whole = Settings(Budget(evaluations=EVALUATIONS), strategy, {"seeds": 25})
+def test_kill_and_resume_at_random_moments(strategy: str, ended: Callable[..., int], tmp_path: Path) -> None:
+    whole = Settings(Budget(evaluations=LENGTHS[strategy].evaluations), strategy, {"seeds": 25})
     unbroken = search_subject(planted_subject(), whole, tmp_path / "unbroken")
     moments = random.Random(7)  # noqa: S311
     how = "new"
     for _ in range(KILLS):
-        assert ended(tmp_path / "broken", strategy, how, moments.randint(1, 60)) == -signal.SIGKILL
+        assert (
+            ended(tmp_path / "broken", strategy, how, moments.randint(1, LENGTHS[strategy].batches)) == -signal.SIGKILL
+        )
         if (tmp_path / "broken" / "run.json").exists():
             how = "resume"
             run = Run.open(tmp_path / "broken")

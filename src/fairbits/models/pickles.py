@@ -13,6 +13,8 @@ from fairbits.models.limits import check_archive, check_arrays
 from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
+#: Bytes of a pickle in which its classes are looked for; the outermost stands at the very beginning.
+_BEGINNING = 1 << 16
 #: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
 _HARMLESS = {
     "numpy.dtype",
@@ -173,6 +175,26 @@ def write_skops(model: Any, path: Path) -> None:
     except ImportError:
         raise MissingDependencyError("skops", "sklearn", "writing .skops files") from None
     io.dump(model, path, compression=zipfile.ZIP_DEFLATED)
+
+
+def names_sklearn(path: Path) -> bool:
+    """Whether a pickle names scikit-learn where it begins; nothing of it is run.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bool
+        False also where it is compressed, or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return b"sklearn." in file.read(_BEGINNING)
+    except OSError:  # said by whoever reads it
+        return False
 
 
 def read_pickle(path: Path, *, trust_pickle: bool) -> Any:

@@ -287,10 +287,12 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import read_pickle
+    from fairbits.models.pickles import names_sklearn, read_pickle
 
     if options.trust_pickle:
-        options = _tried(file, schema, options, "joblib", "pandas")
+        # Imported here while the child imports it, and not counted as the model's own time.
+        more = ("sklearn.ensemble",) if names_sklearn(file) else ()
+        options = _tried(file, schema, options, "joblib", "pandas", *more)
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 

@@ -18,6 +18,8 @@ from fairbits.models.options import ModelOptions
 _ROWS = 1024
 #: A model whose batch takes less than this grows in no way that matters.
 _SMALL = 4 << 20
+#: What the child runs of ours: imported once by the process that children are forks of, not by every child.
+_OURS = ("fairbits.models.trial", "fairbits.models.loaded", "fairbits.models.registry")
 #: What was tried out already in this process, and the batch that came of it.
 _known: dict[str, int | None] = {}
 
@@ -49,7 +51,7 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
             (source, schema, options),
             seconds=options.max_seconds,
             memory=memory,
-            needs=("fairbits.models.trial", *needs),
+            needs=(*_OURS, *needs),
         )
         if outcome.error is not None:
             raise outcome.error

@@ -254,7 +254,7 @@ class Learner:
             margin = sign * logits[:, 0]
             return (-sign * special.expit(-margin))[:, None], np.logaddexp(0, -margin)
         own = (np.arange(len(logits)), targets.astype(np.int64))
-        logs = special.log_softmax(logits, axis=1)
+        logs = _log_masses(logits)
         slope = np.exp(logs)
         slope[own] -= 1
         return slope, -logs[own]
@@ -263,7 +263,7 @@ class Learner:
         if self._origin.head == "sigmoid":
             slope = special.expit(logits) - wanted[:, 1:]
             return slope, np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
-        logs = special.log_softmax(logits, axis=1)
+        logs = _log_masses(logits)
         return np.exp(logs) - wanted, -(wanted * logs).sum(axis=1)
 
     def prejudice_slopes(self, rows: Floats, shares: npt.NDArray[np.float64]) -> Slopes:
@@ -378,6 +378,13 @@ class Learner:
             if i:
                 slope = (slope @ self.weights[i].T) * self._origin.activations_after[i - 1].slope(befores[i - 1])
         return Slopes(loss, flat, weights, biases)
+
+
+def _log_masses(logits: Floats) -> Floats:
+    """Logarithms of the softmax by the steps of SciPy, bit for bit, without its look at kinds of arrays."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
