@@ -49,7 +49,7 @@ kills: $(VENV)/developer
 
 MINUTES ?= 5
 fuzz: $(VENV)/developer
-	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --jobs 2
 
 lint: $(VENV)/developer
 	$(BIN)/ruff check .

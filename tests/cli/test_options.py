@@ -64,6 +64,8 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "as_is",
         "trust_pickle",
         "as_json",
+        "data_source",
+        "distributed",
         *GRANTS,
     ]
     assert [parameter.name for parameter in parameters("search")] == [

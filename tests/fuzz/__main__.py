@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .seeds import RUN_FILES, TARGETS
@@ -16,6 +17,8 @@ from .seeds import RUN_FILES, TARGETS
 #: Inputs of one worker: enough to make its start cheap, few enough to see a leak.
 BATCH = 400
 SLOW, LARGE = 20.0, 2 << 30
+#: Seconds of one batch at most, so that slow kinds leave time for the others; and batches in all, far more than fit.
+LONGEST, MOST_BATCHES = 60.0, 100_000
 
 
 def main() -> int:
@@ -23,20 +26,26 @@ def main() -> int:
     words.add_argument("--minutes", type=float, default=5.0, help="how long in all")
     words.add_argument("--seed", type=int, default=0, help="where the numbering of inputs begins")
     words.add_argument("--kinds", default="", help="only these, separated by commas")
+    words.add_argument("--jobs", type=int, default=1, help="workers at a time")
     words.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
     chosen = words.parse_args()
     kinds = [kind for kind in (*TARGETS, *RUN_FILES) if not chosen.kinds or kind in chosen.kinds.split(",")]
-    until, counts = time.monotonic() + 60 * chosen.minutes, Counter()
-    start = chosen.seed
-    while time.monotonic() < until:
-        for kind in kinds:
-            left = until - time.monotonic()
-            if left <= 0:
+    until, counts = time.monotonic() + 60 * chosen.minutes, {kind: Counter() for kind in kinds}
+
+    def work(number: int) -> None:
+        left, kind = until - time.monotonic(), kinds[number % len(kinds)]
+        if left > 0:
+            counts[kind] += run_batch(kind, chosen.seed + number // len(kinds) * BATCH, min(left, LONGEST), chosen.out)
+
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        for _ in pool.map(work, range(MOST_BATCHES)):
+            if time.monotonic() > until:
+                pool.shutdown(cancel_futures=True)
                 break
-            counts += run_batch(kind, start, min(left, 240.0), chosen.out)
-            print(json.dumps(dict(sorted(counts.items()))), flush=True)
-        start += BATCH
-    return 1 if any(counts[name] for name in ("tracebacks", "crashes", "slow", "large", "raw", "code")) else 0
+    total = sum(counts.values(), Counter())
+    for kind, found in {**counts, "all": total}.items():
+        print(f"{kind}: {json.dumps(dict(sorted(found.items())))}", flush=True)
+    return 1 if any(total[name] for name in ("tracebacks", "crashes", "slow", "large", "raw", "code")) else 0
 
 
 def run_batch(kind: str, start: int, seconds: float, out: Path) -> Counter[str]:

@@ -179,10 +179,10 @@ def repair_run(
         subject_file=written.subject_file,
         warnings=(
             *planner.notes,
-            *_faithful(repairs, len(halves.held_out.rows)),
             *written.warnings,
             *_not_attacked(attack, chosen),
             *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
+            *_faithful(repairs, len(halves.held_out.rows)),
         ),
         reason=reason,
         identity=about.identity.id,

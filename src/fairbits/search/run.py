@@ -593,9 +593,11 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: Task, writer: TaskWriter, 
 
 
 def _shortened(plan: TaskPlan, seconds: float) -> TaskPlan:
-    """The plan with less time."""
+    """The plan without the time that preparing took; half of it is left at least."""
     limit = plan.budget.seconds
-    return plan if limit is None else replace(plan, budget=replace(plan.budget, seconds=limit - seconds))
+    if limit is None:
+        return plan
+    return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MOST_PREPARATION) * limit)))
 
 
 class _Search:
@@ -700,9 +702,8 @@ class _Search:
         self.begin, self.started, self.slots = self.clock(), True, slots
         limit = self.plan.budget.seconds
         if self.began is not None and limit is not None:
-            preparation = min(self.begin - self.began, MOST_PREPARATION * limit)
-            self.plan = _shortened(self.plan, preparation)
-            self.writer.note(preparation=preparation)
+            self.plan = _shortened(self.plan, self.begin - self.began)
+            self.writer.note(preparation=limit - (self.plan.budget.seconds or 0.0))
         self.writer.note(executor=name, workers=slots, threads=self.runner.threads)
         self.writer.note(shards=self.plan.count, done=self._ended)
         self.writer.write("running")

@@ -62,10 +62,10 @@ def audit(
     ray: Ray = None,
     repeats: RepeatsOrRun = None,
     by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
-    data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
-    distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
     as_is: AsIs = False,
     as_json: Json = False,
+    data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
+    distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
     *,
     grants: GrantOptions,
 ) -> None:

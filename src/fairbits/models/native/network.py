@@ -427,7 +427,8 @@ class Network(SeveralClasses):
         afters: list[Array] = []
         current = inputs
         for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            before = current @ without_denormals(w) + b
+            with np.errstate(invalid="ignore"):  # BLAS may look beyond the end of small matrices, at anything
+                before = current @ without_denormals(w) + b
             current = self.activations_after[i](before) if i < len(self.activations_after) else before
             befores.append(before)
             afters.append(current)
