@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import NoReturn
 
-__all__ = ["main"]
+__all__ = ["main", "since"]
+
+_began: list[float] = []
+
+
+def since() -> float:
+    """When the command began, by ``time.perf_counter``: a budget of time counts from there."""
+    return _began[-1] if _began else time.perf_counter()
 
 
 def main() -> NoReturn:
     """Run the command line. Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 failure, 130 interrupted."""
+    _began.append(time.perf_counter())
     import gc
 
     from fairbits.cli.signals import interruptible

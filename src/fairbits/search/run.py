@@ -52,8 +52,10 @@ Watch = Callable[[Tally, float], None]
 WRITE_EVERY = 2.0
 #: Seconds between two looks whether the run is still there.
 LOOK_EVERY = 0.5
-#: What part of a budget of time preparing may take; a search that gets nothing would be of no use.
-MOST_PREPARATION = 0.5
+#: What part of a budget of time may go into preparing and summing up: a search that gets nothing would be of no use.
+MOST_OVERHEAD = 0.5
+#: What is kept for summing up: a part of the budget, and seconds at most.
+SUMMING_UP, SUMMING_UP_SECONDS = 0.04, 1.0
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
 LATE, LATE_SECONDS, BATCHES = 0.05, 1.0, 8
 #: People in the largest batch that strategies ask about, about: a model that is quick enough for it needs no cutting.
@@ -291,8 +293,8 @@ def search_subject(
     clock : callable
         Gives seconds.
     began : float, optional
-        What the clock showed when a budget of time began: what is prepared since then is taken from it, so that a
-        command ends when it was to. By default the budget is for asking people alone.
+        What the clock showed when a budget of time began: preparing since then, and summing up, is taken from it, so
+        that a command ends when it was to. By default the budget is for asking people alone.
 
     Returns
     -------
@@ -593,11 +595,11 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: Task, writer: TaskWriter, 
 
 
 def _shortened(plan: TaskPlan, seconds: float) -> TaskPlan:
-    """The plan without the time that preparing took; half of it is left at least."""
+    """The plan without the time that went elsewhere; half of it is left at least."""
     limit = plan.budget.seconds
     if limit is None:
         return plan
-    return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MOST_PREPARATION) * limit)))
+    return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MOST_OVERHEAD) * limit)))
 
 
 class _Search:
@@ -618,7 +620,7 @@ class _Search:
         began: float | None,
     ):
         self.problem, self.strategy, self.runner = problem, strategy, runner
-        self.plan = _shortened(plan, float(writer.facts.get("preparation") or 0.0))
+        self.plan = _shortened(plan, float(writer.facts.get("overhead") or 0.0))
         self.began = began if writer.new else None
         self.writer, self.settings, self.buckets = writer, settings, buckets
         self.watch, self.stop, self.clock = watch, stop, clock
@@ -702,8 +704,9 @@ class _Search:
         self.begin, self.started, self.slots = self.clock(), True, slots
         limit = self.plan.budget.seconds
         if self.began is not None and limit is not None:
-            self.plan = _shortened(self.plan, self.begin - self.began)
-            self.writer.note(preparation=limit - (self.plan.budget.seconds or 0.0))
+            after = min(SUMMING_UP * limit, SUMMING_UP_SECONDS)
+            self.plan = _shortened(self.plan, self.begin - self.began + after)
+            self.writer.note(overhead=limit - (self.plan.budget.seconds or 0.0))
         self.writer.note(executor=name, workers=slots, threads=self.runner.threads)
         self.writer.note(shards=self.plan.count, done=self._ended)
         self.writer.write("running")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from fairbits.cli import since
 from fairbits.cli.options import (
     AsIs,
     Epsilon,
@@ -97,7 +97,7 @@ def search(
     grants: GrantOptions,
 ) -> None:
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
-    began = time.perf_counter()
+    began = since()
     exact = _exact(on_data, exhaustive, strategy)
     given: dict[str, Any] = {
         "strategy": "exhaustive" if exact is not None else strategy,

@@ -143,10 +143,10 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
     names = protected[0] if len(protected) == 1 else f"{', '.join(protected[:-1])} and {protected[-1]}"
     text = Text()
     text.append(harmless(str(summary["subject"])), style="bold")
-    prepared = run.scale.get("preparation")
-    before = "" if prepared is None else f" after {prepared:.1f} s of preparing"
+    rest = run.scale.get("overhead")
+    beside = "" if rest is None else f" (and {rest:.1f} s for the rest)"
     text.append(
-        f" · {summary['strategy']} · {summary['seconds']:.1f} s{before} · {summary['evaluations']:,} people asked · "
+        f" · {summary['strategy']} · {summary['seconds']:.1f} s{beside} · {summary['evaluations']:,} people asked · "
         f"seed {summary['seed']}\n"
     )
     by = "" if summary.get("objective", "q_inf") == "q_inf" else ", measure Q1"
