@@ -11,7 +11,7 @@ import pytest
 
 from . import worker
 from .mutation import mutated
-from .seeds import TARGETS
+from .seeds import RUN_FILES, TARGETS, copy_run, run_file, write_run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*-*"))
@@ -45,3 +45,18 @@ def test_every_loader_takes_its_sound_file(tmp_path: Path, monkeypatch: pytest.M
         sound, _ = worker.sound_files(kind, tmp_path)
         assert worker.try_one(kind, sound, tmp_path) == ("loaded", ""), kind
         assert TARGETS[kind].file
+
+
+def test_odd_files_of_a_run_are_read_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of a run was changed: it is opened and reported on, or refused in a sentence."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path)
+    copy_run(tmp_path / "run", tmp_path / "whole")
+    for kind in RUN_FILES:
+        path = run_file(tmp_path, kind)
+        assert path is not None, f"a run has no {kind}"
+        sound = (tmp_path / "whole" / path.relative_to(tmp_path / "run")).read_bytes()
+        for seed in range(12 if kind == "run.json" else 2):
+            verdict, said = worker.try_one(kind, mutated(sound, kind, seed, [b"[]"]), tmp_path)
+            assert verdict in {"loaded", "refused"}, f"{kind} {seed}: {said}"
+        copy_run(tmp_path / "whole", tmp_path / "run")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
-from fairbits.errors import ModelError
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.black_box import reason
 from fairbits.models.dummies import dummy_encoding
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
@@ -71,7 +72,15 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
         return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final) and not is_linear(final):
         return _asked(estimator, schema, options, _no_reader(final))
-    network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
+    try:
+        network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
+    except FairbitsError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = type(final).__name__
+        raise ModelError(
+            f"the weights of the {what} cannot be read ({reason(error)}); fit and save it again."
+        ) from None
     classes = getattr(final, "classes_", None)
     names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
     if schema is None:

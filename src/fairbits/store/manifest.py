@@ -14,10 +14,10 @@ from typing import Any, Literal
 from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import OptionError
-from fairbits.shape import check_fields
+from fairbits.shape import check_fields, check_record, reading
 from fairbits.store.files import plain, read_json
 from fairbits.store.folder import RUN
-from fairbits.subject import document_of_schema, schema_of_document
+from fairbits.subject import Quality, document_of_schema, schema_of_document
 
 FORMAT = 3
 STATUSES = ("running", "finished", "interrupted", "failed")
@@ -41,6 +41,8 @@ FIELDS: dict[str, Any] = {
     "as_is": bool,
     "buckets": int,
 }
+#: What the run.json of every search has.
+SEARCHED = ("subject", "protected", "strategy", "options", "seed", "epsilon", "partition", "budget")
 #: Cases are cut into far fewer buckets.
 MAX_BUCKETS = 65_536
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
@@ -135,10 +137,14 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"the run in {str(folder)!r} has format {record.get('format')!r}, but this fairbits reads {FORMAT}; "
             f"use the version that wrote it, or search again."
         )
-    missing = next((name for name in OWN if name not in record), None)
+    searched = SEARCHED if "strategy" in record or "identity" in record else ()
+    missing = next((name for name in (*OWN, *searched) if name not in record), None)
     if missing is not None:
         raise OptionError(f"{str(folder / RUN)!r} is damaged (it has no {missing!r}); restore it from a copy.")
     check_fields(record, FIELDS, folder / RUN)
+    if record.get("quality") is not None:
+        with reading(folder / RUN, "restore it from a copy"):
+            check_record(Quality.of_figures(record["quality"]))
     counts = [record["parts"], record["cases"], record.get("buckets", 1) - 1]
     if min(counts) < 0 or counts[-1] >= MAX_BUCKETS or not 0 < record.get("epsilon", 1.0) < inf:
         raise OptionError(f"{str(folder / RUN)!r} is damaged (one of its counts cannot be); restore it from a copy.")

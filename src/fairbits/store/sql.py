@@ -326,5 +326,11 @@ def _text(text: str) -> str:
 def _dictionary(index: pa.ChunkedArray, values: tuple[str, ...]) -> pa.ChunkedArray:
     words = pa.array(list(values), pa.string())
     kind = pa.dictionary(pa.int32(), pa.string())
-    chunks = [pa.DictionaryArray.from_arrays(chunk, words) for chunk in index.chunks]
+    try:
+        chunks = [pa.DictionaryArray.from_arrays(chunk, words) for chunk in index.chunks]
+    except pa.ArrowIndexError:
+        raise OptionError(
+            "a case has a value that the schema in run.json does not know: one of the two is damaged; restore both "
+            "from a copy."
+        ) from None
     return pa.chunked_array(chunks, type=kind)

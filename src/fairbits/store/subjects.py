@@ -8,7 +8,7 @@ from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.store.run import Run
-from fairbits.subject import Subject, check_identity
+from fairbits.subject import Subject, check_identity, document_of_schema
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
@@ -44,4 +44,9 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
     if subject.repeats == 1:
         subject = subject.with_repeats(run.manifest.get("repeats", 1))
     check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")
+    if document_of_schema(run.schema) != document_of_schema(subject.schema):
+        raise OptionError(
+            f"the schema in run.json of {str(run.folder)!r} is not that of its subject, although both have the same "
+            f"identity: it is damaged; restore it from a copy."
+        )
     return subject
