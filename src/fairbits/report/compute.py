@@ -21,10 +21,10 @@ from fairbits.report.sections.measure import NAME as MEASURED
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
-from fairbits.report.sections.search import near_of, searched_of, summary_of_run
+from fairbits.report.sections.search import FIELDS, near_of, searched_of, summary_of_run
 from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.report.sections.verdict import gate_of
-from fairbits.shape import check_record, reading
+from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, subject_of
 from fairbits.subject import Quality, Subject, between_notes, quality_of
 
@@ -67,9 +67,13 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
+        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
+        figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
+        check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
         summary = summary_of_run(run)
+        check_fields(summary, FIELDS, run.folder / SUMMARY)
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)

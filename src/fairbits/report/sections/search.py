@@ -21,6 +21,21 @@ _NEAR = {
 _HISTOGRAM = "SELECT k, count(*) AS cases, count(*) FILTER (flips) AS ids FROM cases GROUP BY k ORDER BY k"
 
 
+#: What the values of summary.json are, where the page shows them.
+FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("subject", "strategy", "partition", "objective", "decision"), str),
+    **dict.fromkeys(("cases", "id_cases", "k_max", "evaluations", "queries", "seeds", "seed", "m"), int | None),
+    **dict.fromkeys(("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "within"), int | None),
+    **dict.fromkeys(("epsilon", "bits_limit", "seconds", "k_initial", "k_final", "local_success_rate"), float | None),
+    **dict.fromkeys(("seconds_to_k_final", "seconds_to_first_id", "seconds_to_1000_id"), float | None),
+    **dict.fromkeys(("q_inf_mean_id", "q_1_mean_id", "null_q_inf_max", "min_plausibility"), float | None),
+    **dict.fromkeys(("threshold", "favourable_rate", "base_rate", "accuracy", "balanced_accuracy"), float | None),
+    **dict.fromkeys(("auc", "auc_low", "auc_high", "r2", "rank_correlation", "quality_rows"), float | None),
+    **dict.fromkeys(("top", "exact", "notes", "rules"), list[Any]),
+    "ends": list[int] | None,
+}
+
+
 def searched_of(run: Run, summary: dict[str, Any]) -> Searched:
     """The record of a run's cases.
 
