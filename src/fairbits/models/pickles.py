@@ -67,12 +67,12 @@ def plain_skops(path: Path) -> bool:
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            if "__loader__" in node and node["__loader__"] not in _PLAIN_NODES:
+            if "__loader__" in node and str(node["__loader__"]) not in _PLAIN_NODES:
                 home = str(node.get("__module__")).partition(".")[0]
                 if (
                     node["__loader__"] != "ObjectNode"
                     or home != "sklearn"
-                    or node.get("__class__") not in _PLAIN_CLASSES
+                    or str(node.get("__class__")) not in _PLAIN_CLASSES
                 ):
                     return False
             waiting += node.values()

@@ -217,7 +217,7 @@ def is_linear(estimator: Any) -> bool:
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
         return False
-    outputs = 1 if np.ndim(estimator.coef_) == 1 else len(estimator.coef_)
+    outputs = int(np.prod(np.shape(estimator.coef_)[:-1]))  # one for a flat list
     if kind.__name__ in _REGRESSIONS:
         return outputs == 1
     if kind.__name__ == "SGDClassifier":

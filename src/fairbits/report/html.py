@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from markupsafe import Markup, escape
 
 from fairbits.report.figures.catalogue import pictures_of
 from fairbits.report.page import part, rendered
 from fairbits.report.record import ReportData
+from fairbits.report.section import Section, writing
 from fairbits.report.sections.people import person_id
 from fairbits.report.sections.proxies import pictures as period_pictures
 from fairbits.report.sections.registry import sections_of
@@ -48,11 +51,16 @@ def render_html(data: ReportData) -> str:
     return rendered(
         "report.html",
         **shared,
-        parts=[part(section.template, **shared, **section.values(data)) for section in there],
+        parts=[_part(section, shared, data) for section in there],
         contents=[(section.name, section.title) for section in there],
         sentence=first,
         second=second,
     )
+
+
+def _part(section: Section, shared: dict[str, Any], data: ReportData) -> Markup:
+    with writing(section):
+        return part(section.template, **shared, **section.values(data))
 
 
 def sections(data: ReportData) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fairbits.report.markup import text, value_text
 from fairbits.report.record import ReportData
+from fairbits.report.section import writing
 from fairbits.report.sections.proxies import indirect_text
 from fairbits.report.sections.registry import sections_of
 
@@ -23,7 +24,10 @@ def render_markdown(data: ReportData) -> str:
     str
         Markdown.
     """
-    parts = [_head(data), *(section.markdown(data) for section in sections_of(data))]
+    parts = [list(_head(data))]
+    for section in sections_of(data):
+        with writing(section):
+            parts.append(list(section.markdown(data)))
     return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
 
 

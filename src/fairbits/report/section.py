@@ -6,9 +6,15 @@ A section is one file under ``sections/``: its record (or where it comes from), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
+
+from fairbits.errors import FairbitsError
+from fairbits.text import shortened
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData
@@ -64,3 +70,28 @@ class Section:
     shown: Callable[[ReportData], bool] = _always
     values: Callable[[ReportData], Mapping[str, Any]] = _nothing
     first: Callable[[ReportData], bool] = lambda _: False
+
+
+@contextmanager
+def writing(section: Section) -> Iterator[None]:
+    """Name the section that cannot be written, because of what a file of the run says or by a fault of ours.
+
+    Parameters
+    ----------
+    section
+        The section.
+
+    Raises
+    ------
+    FairbitsError
+        Where anything goes wrong.
+    """
+    try:
+        yield
+    except FairbitsError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, TemplateError) as error:
+        raise FairbitsError(
+            f"the section {section.title!r} cannot be written ({shortened(str(error), 120)}): a file that it rests on "
+            f"is damaged, or fairbits has a fault; make that stage of the run again, and tell us if it does not help."
+        ) from error
