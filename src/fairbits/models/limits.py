@@ -42,6 +42,25 @@ def check_file(path: Path, max_model_bytes: int) -> None:
         raise too_large(path, f"{size:,} bytes", max_model_bytes)
 
 
+def is_archive(path: Path) -> bool:
+    """Whether a file is a zip archive, sound or not.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bool
+        True also for an archive that zipfile gives up on at its end.
+    """
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:
+        return True
+
+
 def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
     """The entries of a zip archive, once what they declare is within the limit.
 

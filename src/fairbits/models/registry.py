@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError
@@ -13,7 +12,7 @@ from fairbits.models.base import Model, SeveralClasses
 from fairbits.models.callables import check_reference, is_reference, named_model
 from fairbits.models.direction import is_reversed
 from fairbits.models.foreign import attribute, is_model, owned
-from fairbits.models.limits import check_archive, check_file
+from fairbits.models.limits import check_archive, check_file, is_archive
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
@@ -238,14 +237,14 @@ def _checked(file: Path, options: ModelOptions) -> Path:
     if file.stat().st_size == 0:
         raise ModelError(f"the model {str(file)!r} is empty; export it again.")
     suffix = file.suffix.lower()
-    if suffix in _ARCHIVES and not is_zipfile(file):
+    if suffix in _ARCHIVES and not is_archive(file):
         # Frameworks say strange things here: that the file is missing, or that it might be trusted.
         raise ModelError(
             f"the model {str(file)!r} is not a readable {suffix} file: it should be a zip archive, and is damaged or "
             f"something else; export it again."
         )
     check_file(file, options.max_model_bytes)
-    if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_zipfile(file)):
+    if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_archive(file)):
         check_archive(file, options.max_model_bytes)
     return file
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.limits import check_archive, check_arrays
+from fairbits.models.limits import check_archive, check_arrays, is_archive
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.network import Network
 
@@ -38,7 +37,7 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
         If it is no such file, or declares more than allowed.
     """
     path = Path(path)
-    if not is_zipfile(path):
+    if not is_archive(path):
         raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
     _check_kinds(path, check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes))
     try:
