@@ -53,9 +53,9 @@ WRITE_EVERY = 2.0
 #: Seconds between two looks whether the run is still there.
 LOOK_EVERY = 0.5
 #: What part of a budget of time may go into preparing and summing up: a search that gets nothing would be of no use.
-MOST_OVERHEAD = 0.5
+MOST_OVERHEAD = 0.7
 #: What is kept for summing up: a part of the budget, and seconds at most.
-SUMMING_UP, SUMMING_UP_SECONDS = 0.04, 1.0
+SUMMING_UP, SUMMING_UP_SECONDS = 0.1, 1.0
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
 LATE, LATE_SECONDS, BATCHES = 0.05, 1.0, 8
 #: People in the largest batch that strategies ask about, about: a model that is quick enough for it needs no cutting.
@@ -595,7 +595,7 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: Task, writer: TaskWriter, 
 
 
 def _shortened(plan: TaskPlan, seconds: float) -> TaskPlan:
-    """The plan without the time that went elsewhere; half of it is left at least."""
+    """The plan without the time that went elsewhere; a part of it is left in any case."""
     limit = plan.budget.seconds
     if limit is None:
         return plan
