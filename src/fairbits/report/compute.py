@@ -21,7 +21,7 @@ from fairbits.report.sections.measure import NAME as MEASURED
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
-from fairbits.report.sections.search import FIELDS, near_of, searched_of, summary_of_run
+from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
 from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.report.sections.verdict import gate_of
 from fairbits.shape import check_fields, check_record, reading
@@ -74,6 +74,7 @@ def compute_report(
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
         summary = summary_of_run(run)
         check_fields(summary, FIELDS, run.folder / SUMMARY)
+        _ = [summary[name] for name in NEEDED]
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)

@@ -21,6 +21,8 @@ _NEAR = {
 _HISTOGRAM = "SELECT k, count(*) AS cases, count(*) FILTER (flips) AS ids FROM cases GROUP BY k ORDER BY k"
 
 
+#: What every summary.json has.
+NEEDED = ("strategy", "seed", "epsilon", "partition", "seconds", "evaluations", "cases", "id_cases", "k_max", "exact")
 #: What the values of summary.json are, where the page shows them.
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("subject", "strategy", "partition", "objective", "decision"), str),
