@@ -450,3 +450,24 @@ def test_a_search_crosses_thresholds() -> None:
     found = across(people, proposed, thresholds, np.array([True, False]))
     assert found[:, 0].tolist() == [9.0, 2.0, 5.0]
     assert 0.5 < found[2, 1] < 0.5001
+
+
+@pytest.mark.parametrize("ending", ["cbm", "json"])
+def test_a_catboost_file_of_unnamed_columns_is_read_by_position(ending: str, tmp_path: Path) -> None:
+    """Trained on an array, with a column that no tree asks about: nothing in the file names a column."""
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(1, 10, 80), rng.integers(0, 2, 80), rng.uniform(0, 9, 80)]).astype(float)
+    wanted = (rows[:, 0] + rows[:, 2] > 9).astype(int)
+    model = catboost.CatBoostClassifier(iterations=3, depth=2, verbose=0, thread_count=1, allow_writing_files=False)
+    model.fit(rows, wanted).save_model(str(tmp_path / f"model.{ending}"), format=ending)
+    schema = Schema(
+        (
+            Attribute(name="age", kind="integer", low=1, high=9, protected=True),
+            Attribute(name="sex", kind="category", labels=("F", "M"), protected=True),
+            Attribute(name="pay", kind="real", low=0, high=9),
+        ),
+        classes=("0", "1"),
+    )
+    found, encoding = load_with_encoding(tmp_path / f"model.{ending}", schema)
+    np.testing.assert_allclose(found.scores(encoding.encode(rows)), model.predict_proba(rows)[:, 1], atol=1e-6)

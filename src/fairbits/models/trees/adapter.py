@@ -54,11 +54,10 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     if size > MAX_BYTES:
         raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
     content = file.read_bytes()
+    if _library_named(content) == "catboost" and _installed("catboost"):
+        # Its files are read with the help of the library, or by it alone.
+        options = tried(file, schema, options, needs=("catboost",))
     try:
-        if _library_named(content) == "catboost" and _installed(
-            "catboost"
-        ):  # its files are read with the help of the library, or by it alone
-            options = tried(file, schema, options, needs=("catboost",))
         read = _read_content(content, file, schema)
         return tree_loaded(read, schema, options)
     except NotNative as error:

@@ -193,7 +193,7 @@ def _checked(document: Any) -> Read:
     if not 0 < count <= 1_000_000:
         raise Damaged(f"it has {count:,} features.")
     names = tuple(flat.get(i, "") for i in range(count))
-    made_up = names == tuple(str(i) for i in range(count))
+    made_up = all(name in ("", str(place)) for place, name in enumerate(names))  # columns that never had names
     columns = _Columns(document, floats, categories, count)
     scale, bias = document["scale_and_bias"]
     base = np.array(bias if isinstance(bias, list) else [bias], dtype=np.float64)
