@@ -29,7 +29,9 @@ class Outer:
     [
         (1, int, True),
         (True, int, False),
-        (10**30, int, False),
+        (10**30, int, True),
+        (-1e30, float, True),
+        (10**400, float, False),
         (1, float, True),
         ("1", float, False),
         (float("inf"), float, False),
@@ -61,3 +63,5 @@ def test_a_damaged_file_is_one_sentence() -> None:
         raise KeyError("layers")
     with pytest.raises(OptionError, match=r"run.json' is damaged \(seed is 'x'\); restore it from a copy\."):
         check_fields({"seed": "x"}, {"seed": int, "more": str}, Path("run.json"))
+    with pytest.raises(OptionError, match=r"run.json' is damaged \(it has no 'more'\); restore it from a copy\."):
+        check_fields({"seed": 3}, {"seed": int, "more": str}, Path("run.json"), needed=("seed", "more"))

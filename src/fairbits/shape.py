@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.text import shortened
-
-#: Larger counts do not fit into the columns of a run.
-_LARGEST = 2**62
 
 
 @contextmanager
@@ -41,8 +39,10 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
         raise OptionError(f"{str(path)!r} is damaged ({shortened(what, 120)}); {remedy}.") from None
 
 
-def check_fields(document: Mapping[str, Any], fields: Mapping[str, Any], path: Path) -> None:
-    """Refuse a document in which a value is of another kind than it should be.
+def check_fields(
+    document: Mapping[str, Any], fields: Mapping[str, Any], path: Path, *, needed: Iterable[str] = ()
+) -> None:
+    """Refuse a document in which a value is missing, or of another kind than it should be.
 
     Parameters
     ----------
@@ -52,12 +52,17 @@ def check_fields(document: Mapping[str, Any], fields: Mapping[str, Any], path: P
         The kind of each value, as an annotation, by name; values that the document lacks are not looked at.
     path
         The file, for the message.
+    needed
+        Names that the document must have.
 
     Raises
     ------
     OptionError
-        If a value does not fit.
+        If a value is missing or does not fit.
     """
+    missing = next((name for name in needed if name not in document), None)
+    if missing is not None:
+        raise OptionError(f"{str(path)!r} is damaged (it has no {missing!r}); restore it from a copy.")
     wrong = next((name for name, kind in fields.items() if name in document and not fits(document[name], kind)), None)
     if wrong is not None:
         shown = shortened(repr(document[wrong]), 40)
@@ -108,9 +113,9 @@ def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each ki
     if kind in (None, type(None)):
         return value is None
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        return isinstance(value, int) and not isinstance(value, bool)
     if origin is tuple:
         return isinstance(value, tuple) and _items_fit(value, inner)
     if origin is list:

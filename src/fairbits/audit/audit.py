@@ -216,6 +216,7 @@ class Audit:
         ----------
         budget
             A duration such as "30s", or a :class:`~fairbits.Budget` of seconds, evaluations, queries or cases.
+            Time counts from this call: preparing and summing up are part of it, compiling is not.
         strategy
             How to search: a name such as "climb" (the default), "dice", "adf" or "random", or an object
             of your own made from ``fairbits.search.Strategy``.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Schema, Twins
 from fairbits.errors import OptionError, TableError
+from fairbits.functions import normal_quantile
 from fairbits.gates import statistics
 from fairbits.gates.answers import UNDECIDED, Answers
 from fairbits.gates.policy import Policy, Requirement
@@ -308,10 +309,8 @@ class FrozenFigures:
 
 def _normal(values: Floats, level: float) -> tuple[float, float, float]:
     """A mean and both ends by the normal law."""
-    from scipy.special import ndtri
-
     value = float(values.mean())
-    half = float(ndtri(0.5 + level / 2)) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
+    half = normal_quantile(0.5 + level / 2) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
     return value, value - half, value + half
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.functions import normal_quantile
 from fairbits.measure import Estimate, Grouping, bounded_means, wilson
 
 Floats = npt.NDArray[np.float64]
@@ -163,8 +164,6 @@ def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, 
     tuple of Estimate and str, or None
         None where no two groups of 30 people or more can be compared, or nobody is selected.
     """
-    from scipy.special import ndtri
-
     counts, chosen = _counted(groups, selected)
     fit = counts >= MIN_GROUP
     if fit.sum() < 2 or chosen[fit].sum() == 0:
@@ -172,7 +171,7 @@ def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, 
     rates = np.where(fit, chosen / np.maximum(counts, 1), -1.0)
     top = int(np.argmax(rates))
     others = np.flatnonzero(fit & (np.arange(len(counts)) != top))
-    z = float(ndtri(1 - (1 - level) / (2 * len(others))))
+    z = normal_quantile(1 - (1 - level) / (2 * len(others)))
     ratios = rates[others] / rates[top]
     a, n, b, m = chosen[others] + 0.5, counts[others] + 0.5, chosen[top] + 0.5, counts[top] + 0.5
     half = z * np.sqrt(np.maximum(1 / a - 1 / n + 1 / b - 1 / m, 0))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from fairbits.functions import normal_quantile
 from fairbits.measure import MIN_PEOPLE, Grouping
 
 #: Bins of the score.
@@ -230,7 +230,7 @@ def _summed(
     entropy = float(-(base * np.log2(base)).sum())
     spread = float(ratios.std(ddof=1))
     mean = float(ratios.mean())
-    low = mean - float(special.ndtri(level)) * spread / np.sqrt(n)
+    low = mean - normal_quantile(level) * spread / np.sqrt(n)
     whole = _Cut(scores, n_joint, rng)
     before, after = whole.guesses(joint)
     return ScoreBits(

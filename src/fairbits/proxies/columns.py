@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
 from fairbits.proxies.bits import log_ratios, score_bits
 
@@ -89,7 +89,7 @@ def column_bits(
     given = np.asarray(scores, dtype=np.float64)[known]
     seed = int(rng.integers(2**31))
     before = log_ratios(own.codes, len(own.labels), given, np.random.default_rng(seed))
-    z = float(special.ndtri(0.975)) / np.sqrt(max(1, len(given)))
+    z = normal_quantile(0.975) / np.sqrt(max(1, len(given)))
     found = []
     for i, name in enumerate(names):
         if i in skip:

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
 from fairbits.proxies.learners import Waves, boosted
 
@@ -145,7 +146,7 @@ def justified_of(
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
     # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
     known = finished and error > 0
-    steepest = float(fall.mean() + special.ndtri(LEVEL) * fall.std() / np.sqrt(n))
+    steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
     learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
     stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
     return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
@@ -212,7 +213,7 @@ def _claimed(
     justified: Justified, none: Floats, own: Floats, weaker: Floats, better: Floats, stand_ins: Floats, *, level: float
 ) -> UsableBits:
     """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners."""
-    z, root = float(special.ndtri(level)), np.sqrt(len(none))
+    z, root = normal_quantile(level), np.sqrt(len(none))
     chance = stand_ins.mean(axis=1)
     fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
     reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
+from fairbits.functions import normal_quantile
 from fairbits.measure import Estimate, bounded_means, wilson
 from fairbits.randomness import generator
 from fairbits.repair.evidence import split
@@ -284,7 +284,7 @@ def _accuracy(judged: Judged, *, regression: bool) -> Estimate:
         right = judged.answers == judged.labels
         return wilson(int(right.sum()), len(right))
     miss = (np.asarray(judged.answers, np.float64) - judged.labels) ** 2 / (float(np.var(judged.labels)) or 1.0)
-    half = _quantile() * float(miss.std(ddof=1)) / np.sqrt(len(miss)) if len(miss) > 1 else np.inf
+    half = normal_quantile(0.975) * float(miss.std(ddof=1)) / np.sqrt(len(miss)) if len(miss) > 1 else np.inf
     value = judged.figures.accuracy
     return Estimate(value, float(value - half), float(min(1.0, value + half)))
 
@@ -298,7 +298,7 @@ def _balanced(judged: Judged) -> Estimate:
         inside = (hits + 0.5) / (n + 1)
         rates.append(hits / n)
         spread += inside * (1 - inside) / n
-    half = _quantile() * float(np.sqrt(spread)) / len(rates)
+    half = normal_quantile(0.975) * float(np.sqrt(spread)) / len(rates)
     value = float(np.mean(rates))
     return Estimate(value, max(0.0, value - half), min(1.0, value + half))
 
@@ -315,7 +315,7 @@ def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str |
         if found[0] is None or value < found[0].value:
             ends = [((g.selection_rate * g.people) + 0.5) / (g.people + 0.5) for g in (low, high)]
             spread = np.sqrt(sum(1 / (p * g.people) - 1 / g.people for p, g in zip(ends, (low, high), strict=True)))
-            factor = float(np.exp(_quantile() * max(spread, 0.0)))
+            factor = float(np.exp(normal_quantile(0.975) * max(spread, 0.0)))
             middle = ends[0] / ends[1]
             found = Estimate(value, min(value, middle / factor), max(value, middle * factor)), one.attributes[0]
     return found
@@ -337,10 +337,6 @@ def _saved(
 
 def _folder_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name).strip(".") or "model"
-
-
-def _quantile() -> float:
-    return float(special.ndtri(0.975))
 
 
 def _silent(_: str) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+
+from fairbits.functions import normal_quantile
 
 #: The share of samples in which the true loss lies below the upper end.
 CONFIDENCE = 0.9
@@ -117,4 +118,4 @@ def _matched(before: Flags, after: Flags) -> tuple[float, float]:
 
 
 def _quantile(confidence: float) -> float:
-    return float(special.ndtri(confidence))
+    return normal_quantile(confidence)

@@ -73,8 +73,7 @@ def compute_report(
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
         summary = summary_of_run(run)
-        check_fields(summary, FIELDS, run.folder / SUMMARY)
-        _ = [summary[name] for name in NEEDED]
+        check_fields(summary, FIELDS, run.folder / SUMMARY, needed=NEEDED)
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)

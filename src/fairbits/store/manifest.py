@@ -7,7 +7,6 @@ import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,8 +42,8 @@ FIELDS: dict[str, Any] = {
 }
 #: What the run.json of every search has.
 SEARCHED = ("subject", "protected", "strategy", "options", "seed", "epsilon", "partition", "budget")
-#: Cases are cut into far fewer buckets.
-MAX_BUCKETS = 65_536
+#: Cases are cut into far fewer buckets, and no run has more cases than its columns can number.
+MAX_BUCKETS, MAX_COUNT = 65_536, 2**62
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
 #: ``search/resume.py``).
 MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
@@ -138,15 +137,12 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"use the version that wrote it, or search again."
         )
     searched = SEARCHED if "strategy" in record or "identity" in record else ()
-    missing = next((name for name in (*OWN, *searched) if name not in record), None)
-    if missing is not None:
-        raise OptionError(f"{str(folder / RUN)!r} is damaged (it has no {missing!r}); restore it from a copy.")
-    check_fields(record, FIELDS, folder / RUN)
+    check_fields(record, FIELDS, folder / RUN, needed=(*OWN, *searched))
     if record.get("quality") is not None:
         with reading(folder / RUN, "restore it from a copy"):
             check_record(Quality.of_figures(record["quality"]))
     counts = [record["parts"], record["cases"], record.get("buckets", 1) - 1]
-    if min(counts) < 0 or counts[-1] >= MAX_BUCKETS or not 0 < record.get("epsilon", 1.0) < inf:
+    if min(counts) < 0 or max(counts) > MAX_COUNT or counts[-1] >= MAX_BUCKETS or not record.get("epsilon", 1.0) > 0:
         raise OptionError(f"{str(folder / RUN)!r} is damaged (one of its counts cannot be); restore it from a copy.")
     return record
 

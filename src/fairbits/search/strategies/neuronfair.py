@@ -19,10 +19,10 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
+from fairbits.functions import softmax
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategies.adf import check_phases, walk_slopes
@@ -85,7 +85,7 @@ class BiasedNeurons:
             self._chosen = biased_neurons(pair[0], pair[1])
         layer, neurons = self._chosen
         one, other = (self._oracle.layers(people, twins)[layer] for twins in (low, high))
-        part = special.softmax(one[:, neurons], axis=1) - special.softmax(other[:, neurons], axis=1)
+        part = softmax(one[:, neurons], axis=1) - softmax(other[:, neurons], axis=1)
         slope = np.zeros_like(one)
         slope[:, neurons] = part
         rise = self._oracle.layer_gradients(people, low, layer, slope)
