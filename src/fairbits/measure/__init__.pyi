@@ -21,6 +21,7 @@ from .groups import subject_groups as subject_groups
 from .harm import Harm as Harm
 from .harm import harmed_people as harmed_people
 from .harm import harms_of as harms_of
+from .headline import people_headline as people_headline
 from .intervals import Estimate as Estimate
 from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import joined, shortened, unsigned_zero
+from fairbits.measure import people_headline
 
 if TYPE_CHECKING:
     from fairbits.measure import Noise
@@ -103,20 +104,14 @@ def people_sentence(about: About, measured: Measured) -> str:
     str
         The sentence.
     """
-    if not about.protected:
-        return ""
-    names = [shortened(name, 60) for name in about.protected]
-    other = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    people = (
-        f"these {measured.rows:,} people" if measured.complete else f"{measured.rows:,} people drawn from the table"
+    return people_headline(
+        about.protected,
+        measured.rows,
+        measured.split_rate,
+        measured.flip_rate,
+        epsilon=about.epsilon,
+        complete=measured.complete,
     )
-    rate = measured.flip_rate
-    what = "another decision" if rate is not None else f"a score that differs by more than {about.epsilon:g}"
-    share = (rate or measured.split_rate).value
-    many = "None" if share == 0 else "All" if share == 1 else percent(share)
-    if many == "0.0 %":
-        many = f"{round(share * measured.rows):,}"
-    return f"{many} of {people} would get {what} as another {other}."
 
 
 def people_kind(about: About, measured: Measured) -> str:

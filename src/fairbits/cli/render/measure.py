@@ -15,6 +15,7 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.bars import histogram
 from fairbits.cli.render.groups import groups_text
 from fairbits.cli.render.people import harmless, people_text
+from fairbits.measure import people_headline
 from fairbits.text import one_line
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f"This model uses exactly 0 of {limit:.2f} bits", style="bold")
         text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
         return text
-    text.append(f"Decisions about these people use up to {most:.2f} of {limit:.2f} bits", style="bold")
+    flips, epsilon = found.flip_rate, found.evaluator.epsilon
+    people = people_headline(found.schema.protected, len(found), found.split_rate, flips, epsilon=epsilon)
+    text.append(f"{harmless(people)}\n", style="bold")
+    text.append(f"Decisions about them use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {harmless(_joined(found.schema.protected))}.")
     if found.noise is not None:
         text.append(f" Answers vary: one twin alone shows up to {found.noise.null_q_inf_max:.2f}.", style="yellow")
