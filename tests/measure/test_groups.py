@@ -95,3 +95,13 @@ def test_a_number_of_many_values_is_cut_into_ranges():
 def test_codes_that_name_no_group_are_refused():
     with pytest.raises(OptionError, match="use 0 to 1"):
         Grouping("sex", ("f", "m"), np.array([0, 2]))
+
+
+@pytest.mark.parametrize("count", [3, 40_000])  # the second does not fit the small numbers that are sorted quickly
+def test_members_are_the_people_with_the_code_in_order(count):
+    codes = np.random.default_rng(1).integers(-1, 3, 500)
+    groups = Grouping("g", tuple(str(i) for i in range(count)), codes)
+    members = groups.members()
+    assert len(members) == count
+    for code, people in enumerate(members[:5]):
+        assert people.tolist() == np.flatnonzero(codes == code).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,14 +58,14 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     z = normal_quantile(0.5 + level / 2)
     rate = hits / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
     low, high = centre - half, centre + half
     few = FEW_HITS[trials > FEW_TRIALS]
     if 1 <= hits <= few:
         low = gamma_quantile(hits, 1 - level) / trials
     if 1 <= trials - hits <= few:
         high = 1 - gamma_quantile(trials - hits, 1 - level) / trials
-    return Estimate(rate, float(np.clip(low, 0.0, rate)), float(np.clip(high, rate, 1.0)))
+    return Estimate(rate, min(max(low, 0.0), rate), min(max(high, rate), 1.0))
 
 
 def bounded_means(
