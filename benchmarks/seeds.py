@@ -37,10 +37,9 @@ def main() -> None:
     parser.add_argument("--subjects", default="", help="names joined by commas; all ten by default")
     parser.add_argument("--people", type=int, default=750_000)
     chosen = parser.parse_args()
-    print(
-        "| network | K_F: before | 1000 seeds | fitted | ID cases: before | 1000 seeds | fitted | CPU s: before | 1000 seeds | fitted |"
-    )
-    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
+    kinds = ("before", "1000 seeds", "fitted")
+    columns = [f"{figure}: {kind}" for figure in ("K_F", "ID cases", "CPU s") for kind in kinds]
+    print(f"| network | {' | '.join(columns)} |\n| --- |{' --: |' * len(columns)}")
     subjects = roster(tuple(chosen.subjects.split(",")) if chosen.subjects else None)
     for name in subjects.names:
         subject = subjects.load(name)
