@@ -45,6 +45,19 @@ class LayerEffect:
     """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None.
 
     Under the rule ``paper`` the first layer and the output have no ρ either: that rule gives them none.
+
+    Parameters
+    ----------
+    layer
+        From 0, the input.
+    width
+        Number of neurons.
+    delta, rho
+        Distance between twins, and how much more that is than before the layer; means over the cases.
+    votes
+        Cases in which this layer has the largest ρ.
+    delta_quantiles, rho_quantiles
+        The same over the cases, at ``QUANTILES``.
     """
 
     layer: int
@@ -96,6 +109,21 @@ class Candidate:
     Values and neurons are chosen by ``choosing``, from one half of the cases, and reported by ``reported``, from the
     other: the lowest of many noisy figures is too low on the evidence that chose it. Both are means of the measure
     that the run lowers: k for ``q_inf``, bits for ``q_1``.
+
+    Parameters
+    ----------
+    statistic, value
+        Which statistic of the neuron's outputs it is held at, and the number.
+    accuracy
+        With the neuron held; None without labels.
+    kept
+        Whether the accuracy stays within ε2.
+    k_mean, id_rate, q_1_mean
+        Means over all cases; None where they do not apply.
+    k_choosing, k_reported
+        Mean k on the two halves.
+    choosing, reported
+        The measure that is lowered on the two halves.
     """
 
     statistic: str
@@ -121,6 +149,19 @@ class NeuronEffect:
     two values does not keep the accuracy, or both are the same.
     ``acd_choosing``, from one half of the cases, ranks neurons; ``acd``, from the other half, is what is reported,
     with a 95 % bootstrap interval over its cases. Under the rule ``paper`` all cases do both.
+
+    Parameters
+    ----------
+    layer, neuron
+        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0.
+    acd, acd_choosing, acd_low, acd_high
+        See above.
+    active, inactive
+        The neuron on, and off.
+    candidates
+        Every value that was tried.
+    label
+        Of a split of a tree: whom it sends to the left.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0

@@ -30,6 +30,23 @@ class Table:
     """People as rows of codes; their target, where known; and which rows the model was not trained on.
 
     ``labels`` holds positions in ``schema.classes``, or the target itself for a regression.
+
+    Parameters
+    ----------
+    codes
+        A row of codes for each person, in the order of the schema, (n, attributes).
+    labels
+        Positions in ``schema.classes``, or the target itself for a regression, (n,); None where they are not known.
+    held_out
+        Rows that the model was not trained on, (n,); None where nobody knows.
+    numbers
+        The rows' numbers in the table as it was given, from 1; None: 1, 2, 3 …
+    file
+        Where it was read from.
+    observed
+        A column for each observed attribute of the schema; NaN where a value is missing.
+    scores
+        Scores of a model that is not at hand, where the table has them.
     """
 
     codes: Codes

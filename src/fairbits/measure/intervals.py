@@ -23,7 +23,15 @@ FEW_HITS, FEW_TRIALS = (2, 3), 50
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with the interval around it."""
+    """A figure with the interval around it.
+
+    Parameters
+    ----------
+    value
+        The figure.
+    low, high
+        Ends of its interval (95 % unless said otherwise).
+    """
 
     value: float
     low: float

@@ -27,6 +27,17 @@ class Network(SeveralClasses):
 
     Heads: ``softmax`` over two or more classes, ``sigmoid`` (one output: the probability of class 1), ``linear``
     (one output: a regression). ``favourable`` is the class whose probability is the score.
+
+    Parameters
+    ----------
+    weights, biases
+        One pair for each layer.
+    activations_after
+        The activation after each layer but the last.
+    head
+        What becomes of the outputs.
+    favourable
+        Position of the class whose probability is the score.
     """
 
     weights: tuple[Array, ...]
