@@ -175,7 +175,7 @@ class AuditOptions:
     within
         Search only people at most so many changed attributes away from a row.
     min_plausibility
-        Search only people at least so plausible, between 0 and 1.
+        Search only people who are at least as ordinary as this percentage of real rows.
     by
         A column of periods: indirect bits are also given for each of them.
     measure

@@ -129,7 +129,7 @@ def certify_subject(
     stop
         Asked between batches; what is certain by then is said.
     watch
-        Is told what is being done.
+        Called with a few words on what is being done.
 
     Returns
     -------

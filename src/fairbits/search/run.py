@@ -53,7 +53,7 @@ WRITE_EVERY = 2.0
 #: Seconds between two looks whether the run is still there.
 LOOK_EVERY = 0.5
 #: What part of a budget of time may go into preparing and summing up: a search that gets nothing would be of no use.
-MOST_OVERHEAD = 0.7
+MAX_OVERHEAD = 0.7
 #: What is kept for summing up: a part of the budget, and seconds at most.
 SUMMING_UP, SUMMING_UP_SECONDS = 0.1, 1.0
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
@@ -599,7 +599,7 @@ def _shortened(plan: TaskPlan, seconds: float) -> TaskPlan:
     limit = plan.budget.seconds
     if limit is None:
         return plan
-    return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MOST_OVERHEAD) * limit)))
+    return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MAX_OVERHEAD) * limit)))
 
 
 class _Search:

@@ -359,6 +359,6 @@ distance = lanewise(lambda x, y: abs(x - y))
 floor = lanewise(lambda x: x.floor())
 minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
-bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
+leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
-bend_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
+leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))

@@ -13,7 +13,7 @@ from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, pict
 from fairbits.report.record import Debugged, Neuron, Sized, Split
 
 #: Neurons whose curves are drawn.
-MOST_CURVES = 6
+MAX_CURVES = 6
 _SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
 
 
@@ -71,11 +71,11 @@ def drawn_neurons(found: Debugged) -> list[Neuron]:
     Returns
     -------
     list[Neuron]
-        At most ``MOST_CURVES`` neurons, the largest effect first.
+        At most ``MAX_CURVES`` neurons, the largest effect first.
     """
     known = [one for one in found.neurons if one.acd is not None and len({value for value, _, _ in one.curve}) > 1]
     ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
-    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MOST_CURVES]
+    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MAX_CURVES]
 
 
 def curves(found: Debugged) -> Picture | None:
