@@ -23,7 +23,7 @@ from fairbits.models import Model, Network, Wrapper, adapt, estimator_of, fit_to
 from fairbits.subject import Subject
 
 #: Rows that a training needs, and people of the rarest class.
-MIN_ROWS, MIN_OF_CLASS = 100, 10
+LEAST_ROWS, LEAST_OF_CLASS = 100, 10
 #: Trainings on a table of so many rows or fewer, and on a larger one.
 SMALL_TABLE, TRAININGS_SMALL, TRAININGS_LARGE = 5_000, 8, 4
 #: Twins that are scored by every training, at most, and people.
@@ -110,17 +110,17 @@ def trainer_of(subject: Subject) -> Trainer:
     table = subject.table.training()
     if table.labels is None:
         raise TableError("the table has no labels, so nothing can be trained on it; name its target.")
-    if len(table) < MIN_ROWS:
+    if len(table) < LEAST_ROWS:
         raise TableError(
-            f"the table has {len(table)} rows to train on, and fewer than {MIN_ROWS} say nothing about training; "
+            f"the table has {len(table)} rows to train on, and fewer than {LEAST_ROWS} say nothing about training; "
             f"give a larger table."
         )
     if not subject.schema.regression:
         counts = np.bincount(table.labels.astype(np.int64), minlength=len(subject.schema.classes))
         rare = int(counts.argmin())
-        if counts[rare] < MIN_OF_CLASS:
+        if counts[rare] < LEAST_OF_CLASS:
             raise TableError(
-                f"only {counts[rare]} rows are labelled {subject.schema.classes[rare]!r}, and {MIN_OF_CLASS} are "
+                f"only {counts[rare]} rows are labelled {subject.schema.classes[rare]!r}, and {LEAST_OF_CLASS} are "
                 f"needed to train on; give a larger table."
             )
     try:

@@ -58,24 +58,24 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
     """
     n, width = bins.shape
     sums = np.zeros((n_outputs, n))
-    slope, curvature = np.zeros(n_fit), np.ones(n_fit)
+    slope, bend = np.zeros(n_fit), np.ones(n_fit)
     leaf = np.zeros(n, dtype=np.int32)
     histogram = np.zeros((2**depth, width, n_bins, 2))
     best_loss, best_trees = _held_out(sums, wanted, n_fit, loss), 0
     for tree in range(n_trees):
         before = sums.copy()
         for output in range(n_outputs):
-            _slopes(before, wanted, loss, output, slope, curvature)
+            _slopes(before, wanted, loss, output, slope, bend)
             leaf[:] = 0
             for level in range(depth):
-                f, b = _question(bins, leaf, slope, curvature, 2**level, histogram, ridge)
+                f, b = _question(bins, leaf, slope, bend, 2**level, histogram, ridge)
                 splits[tree, output, level, 0], splits[tree, output, level, 1] = f, b
                 for i in range(n):
                     leaf[i] = 2 * leaf[i] + (1 if bins[i, f] > b else 0)
             total_g, total_h = np.zeros(2**depth), np.zeros(2**depth)
             for i in range(n_fit):
                 total_g[leaf[i]] += slope[i]
-                total_h[leaf[i]] += curvature[i]
+                total_h[leaf[i]] += bend[i]
             for place in range(2**depth):
                 leaves[tree, output, place] = rate * total_g[place] / (total_h[place] + ridge)
             for i in range(n):
@@ -89,7 +89,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
 
 
 @compiled
-def _slopes(sums, wanted, loss, output, slope, curvature):
+def _slopes(sums, wanted, loss, output, slope, bend):
     """Minus the first and the second derivative of the loss for each person."""
     n_outputs = sums.shape[0]
     for i in range(len(slope)):
@@ -103,18 +103,18 @@ def _slopes(sums, wanted, loss, output, slope, curvature):
             for k in range(n_outputs):
                 total += np.exp(sums[k, i] - sums[output, i])
             p, hit = 1.0 / total, 1.0 if wanted[i] == output else 0.0
-        slope[i], curvature[i] = hit - p, max(p * (1.0 - p), 1e-6)
+        slope[i], bend[i] = hit - p, max(p * (1.0 - p), 1e-6)
 
 
 @compiled
-def _question(bins, leaf, slope, curvature, n_leaves, histogram, ridge):
+def _question(bins, leaf, slope, bend, n_leaves, histogram, ridge):
     """The column and the bin that split all leaves best."""
     width, n_bins = bins.shape[1], histogram.shape[2]
     histogram[:n_leaves] = 0.0
     for i in range(len(slope)):
         for f in range(width):
             histogram[leaf[i], f, bins[i, f], 0] += slope[i]
-            histogram[leaf[i], f, bins[i, f], 1] += curvature[i]
+            histogram[leaf[i], f, bins[i, f], 1] += bend[i]
     best_gain, best_f, best_b = -1.0, 0, n_bins - 1
     gains = np.zeros(n_bins)
     for f in range(width):

@@ -21,7 +21,7 @@ _BAR = 20
 #: Combinations of attributes that a terminal shows; debug.json has all of them.
 _MAX_SUBSETS = 6
 #: Trees and splits that a terminal shows; layers.parquet and neurons.parquet have all of them.
-_MAX_TREES = 8
+_MOST_TREES = 8
 
 
 def show(run: Run, found: DebugResult) -> None:
@@ -107,14 +107,14 @@ def _trees(found: DebugResult) -> Iterator[RenderableType]:
     total = max(1, len(found.cases))
     table = _table("tree", "leaves", "δ", "ρ", "votes", "", left=("",))
     looking = [one for one in found.layers if one.delta > 0]
-    for one in sorted(looking, key=lambda one: (-one.votes, -(one.rho or 0.0), one.layer))[:_MAX_TREES]:
+    for one in sorted(looking, key=lambda one: (-one.votes, -(one.rho or 0.0), one.layer))[:_MOST_TREES]:
         mark = "← suspect" if one.layer == found.suspect else ""
         cells = str(one.layer), str(one.width), _short(one.delta), _signed(one.rho or 0.0), f"{one.votes / total:.0%}"
         table.add_row(*cells, mark, style="bold" if mark else "")
     yield table
     yield Text(f"{len(looking)} of {len(found.layers)} trees tell twins of these cases apart.\n")
     yield Text("Splits and trees that lower mean k most when held", style="bold")
-    rows = _best(found.best(count=_MAX_TREES))
+    rows = _best(found.best(count=_MOST_TREES))
     if not rows:
         yield Text("None does within the accuracy that must be kept.\n")
         return
