@@ -14,7 +14,7 @@ from fairbits.report.figures.style import Picture, frame, name_axes, picture, sa
 
 #: Lines that can still be told apart, each with its colour, and names of periods below the axis.
 COLOURS = (BLUE, ORANGE, GREY, INK)
-MAX_NAMES = 12
+MOST_NAMES = 12
 
 
 def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture | None:
@@ -54,7 +54,7 @@ def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture |
         rows = [_row(table, group) for table in tables]
         ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
         _line(lower, ends, group, colour)
-    step = -(-len(places) // MAX_NAMES)
+    step = -(-len(places) // MOST_NAMES)
     for ax in (upper, lower):
         ax.set_xlim(-0.3, len(places) - 0.7)
         ax.set_ylim(bottom=0)
