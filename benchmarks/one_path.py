@@ -56,12 +56,13 @@ def main() -> None:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--subject", default="census")
+    parser.add_argument("--strategies", default="climb,dice")
     parser.add_argument("--people", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     print("| strategy | people/s of CPU before | after | ratio of medians | ratio of bests | the same people found |")
     print("| --- | --: | --: | --: | --: | --- |")
-    for strategy in ("climb", "dice"):
+    for strategy in chosen.strategies.split(","):
         rates: dict[Path, list[float]] = {chosen.before: [], chosen.after: []}
         found = {}
         for _ in range(chosen.rounds):
