@@ -201,7 +201,7 @@ class AuditOptions:
 
     @property
     def executor_options(self) -> ExecutorOptions:
-        """Who does the work."""
+        """Workers, cluster and threads of the stages that can use them."""
         return ExecutorOptions(self.workers, self.ray, self.threads)
 
     def __post_init__(self) -> None:

@@ -350,7 +350,7 @@ class Origin:
 
     @property
     def known(self) -> bool:
-        """Whether there is a share."""
+        """Whether shares could be estimated."""
         return bool(self.shares)
 
     @property

@@ -25,7 +25,7 @@ Clock = Callable[[], float]
 
 
 class Sink(Protocol):
-    """Where cases go."""
+    """Takes the cases that an oracle finds, such as a writer of files."""
 
     def append(
         self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str, *, keys: Keys | None = None

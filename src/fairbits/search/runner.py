@@ -35,7 +35,7 @@ class Ending:
 
 
 class Runner(Protocol):
-    """Has tasks done."""
+    """Has the tasks of a search done: in this process, by workers, or on a cluster."""
 
     @property
     def many(self) -> bool:
@@ -77,7 +77,7 @@ class Here:
     many: bool = False
 
     def manifest(self) -> dict[str, Any]:
-        """No workers."""
+        """What run.json says about it: there are no workers."""
         return {"workers": None, "ray": None}
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002

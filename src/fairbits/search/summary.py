@@ -34,7 +34,7 @@ class Totals:
 
     @property
     def evaluator(self) -> Evaluator:
-        """Who measured."""
+        """What asked the model."""
         return self.problem.evaluator
 
     @classmethod
