@@ -52,7 +52,7 @@ def origin(splits: Sequence[Split]) -> Picture:
     above = {"transform": ax.get_xaxis_transform(), "va": "bottom", "weight": "bold", "fontsize": SMALL}
     say(ax, 0.0, 1.02, "with the data", ha="left", color=BLUE, **above)
     say(ax, 1.0, 1.02, "with the single training", ha="right", color=MUTED, **above)
-    name_axes(ax, "share of what a training makes of twins")
+    name_axes(ax, "share of the differences between twins' scores")
     return made
 
 
