@@ -369,7 +369,33 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DebugResult:
-    """Everything that was found about a sample of cases of a run."""
+    """Everything that was found about a sample of cases of a run.
+
+    Parameters
+    ----------
+    subject, identity
+        The name of the subject, and its identity in short.
+    epsilon, partition, seed, m, measure, rule, options
+        The terms: tolerance, partition, seed, number of twins, what is lowered, the rule for layers, what was asked for.
+    cases, worst, k, flips, q_1
+        The cases looked at (the first ``worst`` are the worst, the others were drawn at random), and their figures.
+    accuracy
+        Of the model as it is; None without labels.
+    layers, suspect, delta, rho, vote
+        Effects of each layer, the suspect's number, distances and their growth for each case, and how the cases vote.
+    neurons, sets
+        Effects of the suspect's neurons, and of several held together.
+    attribution
+        Which protected attributes the bits come from; None where there is one.
+    origin
+        How much comes with the data, and how much with the single training.
+    units
+        What ``layers`` are: a network's layers with neurons, or trees with splits.
+    regression
+        Whether nothing is decided that could flip.
+    notes, seconds
+        What must be known to read it, and how long it took.
+    """
 
     subject: str
     epsilon: float
