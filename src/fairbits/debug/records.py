@@ -376,7 +376,7 @@ class DebugResult:
     subject, identity
         The name of the subject, and its identity in short.
     epsilon, partition, seed, m, measure, rule, options
-        The terms: tolerance, partition, seed, number of twins, what is lowered, the rule for layers, what was asked for.
+        The terms: tolerance, partition, seed, twins, what is lowered, the rule for layers, what was asked for.
     cases, worst, k, flips, q_1
         The cases looked at (the first ``worst`` are the worst, the others were drawn at random), and their figures.
     accuracy
