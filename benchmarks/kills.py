@@ -169,7 +169,7 @@ import fairbits.scale.run, fairbits.search, fairbits.gates.run, pyarrow.parquet,
 from fairbits.cli import main
 from fairbits.data import load_subject
 from fairbits.search import Budget, Settings
-from fairbits.search.run import prepare, problem_of
+from fairbits.search import prepare, problem_of
 problem, strategy = problem_of(load_subject(SUBJECT), Settings(budget=Budget(evaluations=100), threads=1))
 prepare(problem, strategy)  # kernels are loaded once, for all
 for line in sys.stdin:

@@ -91,7 +91,8 @@ def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
             *(Attribute(name=f"a{i}", kind="integer", high=20) for i in range(12)),
         )
     )
-    manifest = {"subject": "made", "strategy": "none", "seed": 0, "budget": {}, "shards": tasks, "buckets": 16}
+    manifest = {"subject": "made", "protected": ["group"], "strategy": "none", "options": {}, "seed": 0}
+    manifest |= {"epsilon": 0.025, "partition": "grid", "budget": {}, "shards": tasks, "buckets": 16}
     each = cases // tasks
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"

@@ -43,9 +43,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_census_in_json() -> None:
+def test_census_in_json(monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")  # what is imported goes to stderr
     done = fairbits_alone("measure", "census", "--json")
     assert done.returncode == 0, done.stderr
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "numba" in imported
+    assert not imported & {"scipy.special", "scipy.stats", "sklearn", "pandas", "duckdb", "matplotlib", "tomlkit"}
     found = json.loads(done.stdout)
     assert found["rows"] == 32_561
     assert found["m"] == 90

@@ -73,6 +73,16 @@ def test_unknown_people_are_counted_and_in_no_group():
     assert found.median == pytest.approx(np.median(SCORES))  # of everybody
 
 
+@pytest.mark.parametrize("count", [3, 40_000])  # the second does not fit the small numbers that are sorted quickly
+def test_members_are_the_people_with_the_code_in_order(count):
+    codes = np.random.default_rng(1).integers(-1, 3, 500)
+    groups = Grouping("g", tuple(str(i) for i in range(count)), codes)
+    members = groups.members()
+    assert len(members) == count
+    for code, people in enumerate(members[:5]):
+        assert people.tolist() == np.flatnonzero(codes == code).tolist()
+
+
 def test_calibration_is_the_gap_between_labels_and_scores():
     found = group_table(_groups()[0], np.random.default_rng(0), scores=SCORES, selected=SELECTED, labels=LABELS)
     for code, one in enumerate(found.groups):

@@ -145,3 +145,11 @@ def test_capabilities_are_checked_by_what_a_model_can_do(rng) -> None:
     require(random_network(rng, [3, 4, 2]), HasGradients, "strategy 'dice'")
     with pytest.raises(CapabilityError, match="strategy 'dice' needs gradients, which 'Oracle' does not offer"):
         require(Oracle(), HasGradients, "strategy 'dice'")
+
+
+def test_many_rows_score_as_few_do(rng) -> None:
+    network = random_network(rng, [5, 9, 6, 3])
+    rows = rng.normal(size=(1000, 5)).astype(np.float32)
+    pieces = [network.scores(rows[i : i + 100]) for i in range(0, 1000, 100)]
+    assert np.allclose(network.scores(rows), np.concatenate(pieces), rtol=1e-6)
+    assert network.scores(rows[:0]).shape == (0,)

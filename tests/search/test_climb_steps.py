@@ -10,7 +10,7 @@ import pytest
 
 from fairbits.errors import OptionError
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.run import fitted, problem_of
+from fairbits.search.settings import fitted, problem_of
 from fairbits.search.strategies.climb import FLIP, LOOKERS, ROOM, Climb, Members, height, look_around
 from fairbits.search.strategy import people_in
 

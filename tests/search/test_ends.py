@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.run import batch_for, problem_of
+from fairbits.search.attempt import batch_for
+from fairbits.search.settings import problem_of
 from fairbits.store import Run
 from fairbits.subject import Subject, make_subject
 

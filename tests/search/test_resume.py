@@ -39,7 +39,7 @@ LENGTHS = {"climb": Searched(16_000, 60), "dice": Searched(4_000, 600)}
 NURSERY = """
 import json, os, random, signal, sys, threading, fairbits.store.writer as writer
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.run import prepare, problem_of
+from fairbits.search import prepare, problem_of
 from tests.search.planted import planted_subject
 
 def search(folder, evaluations, strategy, how, last):

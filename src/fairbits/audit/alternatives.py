@@ -57,7 +57,7 @@ def alternatives_to(
     command
         What makes it again, for the page.
     watch
-        Is told what is done.
+        Called with a few words on what is being done.
 
     Returns
     -------

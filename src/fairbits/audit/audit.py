@@ -38,6 +38,23 @@ class Audit:
     class that a single output speaks of), ``trust_code=True`` for a reference, ``trust_pickle=True`` for a pickle,
     ``credential="NAME"`` for an endpoint, or ``max_rows``. Where there are labels, a model that decides against them is
     refused, unless ``as_is``.
+
+    Parameters
+    ----------
+    model
+        What decides: see above.
+    table
+        The people: see above.
+    schema
+        Attributes, classes and rules; :meth:`from_table` infers them.
+    encoding
+        How codes become inputs of the model; the plain one that fits by default.
+    name
+        What reports call the subject.
+    as_is
+        Examine a model that decides against the labels as it is, and say so in a note.
+    **options
+        Of :class:`~fairbits.models.ModelOptions`.
     """
 
     def __init__(

@@ -154,7 +154,35 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How an audit is to be done."""
+    """How an audit is to be done.
+
+    Parameters
+    ----------
+    seconds
+        For all stages together; None lets every stage take its own default.
+    seed
+        Of everything that is drawn at random.
+    epsilon
+        Scores within this count as the same; by the subject's kind where it is None.
+    partition
+        ``"constrained"`` or ``"grid"``.
+    threads
+        How many; None: all cores.
+    skip
+        Names of stages that are left out.
+    workers, ray
+        Processes on this machine, or the address of a Ray cluster, for search, debug and repair.
+    within
+        Search only people at most so many changed attributes away from a row.
+    min_plausibility
+        Search only people who are at least as ordinary as this percentage of real rows.
+    by
+        A column of periods: indirect bits are also given for each of them.
+    measure
+        What is looked for and lowered: ``"q_inf"`` or ``"q_1"``.
+    data_source, distributed
+        For tables to file: where the data come from, and when the audit is published.
+    """
 
     seconds: float | None = None
     seed: int = 0
@@ -173,7 +201,7 @@ class AuditOptions:
 
     @property
     def executor_options(self) -> ExecutorOptions:
-        """Who does the work."""
+        """Workers, cluster and threads of the stages that can use them."""
         return ExecutorOptions(self.workers, self.ray, self.threads)
 
     def __post_init__(self) -> None:
@@ -184,7 +212,23 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible)."""
+    """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible).
+
+    Parameters
+    ----------
+    run
+        The run on disk, with its model.
+    data
+        The record that all faces of the report show.
+    page
+        The HTML page.
+    seconds
+        By stage; None where it was skipped, kept from before, or not possible.
+    faults
+        By stage that failed: the sentence that says why.
+    stopped
+        Whether a person ended the audit early.
+    """
 
     run: AuditRun
     data: ReportData

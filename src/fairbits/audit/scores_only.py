@@ -108,7 +108,7 @@ def audit_scores(
     data_source, distributed
         For the tables to file: where the data come from, and since when the tool is in use.
     progress
-        Is told what is done.
+        Called with a few words on what is being done.
 
     Returns
     -------

@@ -85,7 +85,19 @@ class CertifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Statements about a model, what could not be proved and why, and whether somebody ended it early."""
+    """Statements about a model, what could not be proved and why, and whether somebody ended it early.
+
+    Parameters
+    ----------
+    statements
+        What is exact, proved or statistical about flips and k.
+    notes
+        What could not be proved, and why.
+    stopped
+        Whether a person ended it early.
+    rates
+        Statements about shares of people, where they were asked for.
+    """
 
     statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()
@@ -117,7 +129,7 @@ def certify_subject(
     stop
         Asked between batches; what is certain by then is said.
     watch
-        Is told what is being done.
+        Called with a few words on what is being done.
 
     Returns
     -------

@@ -7,7 +7,6 @@ the cache folder is the coded table: the raw COMPAS file has people's names and 
 
 from __future__ import annotations
 
-import importlib.metadata
 import socket
 import warnings
 from collections.abc import Callable, Iterator
@@ -201,6 +200,8 @@ def installed_file(source: Source) -> tuple[Path, str] | None:
     tuple[Path, str] | None
         Path, and name and version of the package; None where there is none.
     """
+    import importlib.metadata
+
     for package, ending in source.packages:
         try:
             distribution = importlib.metadata.distribution(package)

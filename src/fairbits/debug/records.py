@@ -45,6 +45,19 @@ class LayerEffect:
     """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None.
 
     Under the rule ``paper`` the first layer and the output have no ρ either: that rule gives them none.
+
+    Parameters
+    ----------
+    layer
+        From 0, the input.
+    width
+        Number of neurons.
+    delta, rho
+        Distance between twins, and how much more that is than before the layer; means over the cases.
+    votes
+        Cases in which this layer has the largest ρ.
+    delta_quantiles, rho_quantiles
+        The same over the cases, at ``QUANTILES``.
     """
 
     layer: int
@@ -96,6 +109,21 @@ class Candidate:
     Values and neurons are chosen by ``choosing``, from one half of the cases, and reported by ``reported``, from the
     other: the lowest of many noisy figures is too low on the evidence that chose it. Both are means of the measure
     that the run lowers: k for ``q_inf``, bits for ``q_1``.
+
+    Parameters
+    ----------
+    statistic, value
+        Which statistic of the neuron's outputs it is held at, and the number.
+    accuracy
+        With the neuron held; None without labels.
+    kept
+        Whether the accuracy stays within ε2.
+    k_mean, id_rate, q_1_mean
+        Means over all cases; None where they do not apply.
+    k_choosing, k_reported
+        Mean k on the two halves.
+    choosing, reported
+        The measure that is lowered on the two halves.
     """
 
     statistic: str
@@ -121,6 +149,19 @@ class NeuronEffect:
     two values does not keep the accuracy, or both are the same.
     ``acd_choosing``, from one half of the cases, ranks neurons; ``acd``, from the other half, is what is reported,
     with a 95 % bootstrap interval over its cases. Under the rule ``paper`` all cases do both.
+
+    Parameters
+    ----------
+    layer, neuron
+        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0.
+    acd, acd_choosing, acd_low, acd_high
+        See above.
+    active, inactive
+        The neuron on, and off.
+    candidates
+        Every value that was tried.
+    label
+        Of a split of a tree: whom it sends to the left.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0
@@ -309,7 +350,7 @@ class Origin:
 
     @property
     def known(self) -> bool:
-        """Whether there is a share."""
+        """Whether shares could be estimated."""
         return bool(self.shares)
 
     @property
@@ -328,7 +369,33 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DebugResult:
-    """Everything that was found about a sample of cases of a run."""
+    """Everything that was found about a sample of cases of a run.
+
+    Parameters
+    ----------
+    subject, identity
+        The name of the subject, and its identity in short.
+    epsilon, partition, seed, m, measure, rule, options
+        The terms: tolerance, partition, seed, twins, what is lowered, the rule for layers, what was asked for.
+    cases, worst, k, flips, q_1
+        The cases looked at (the first ``worst`` are the worst, the others were drawn at random), and their figures.
+    accuracy
+        Of the model as it is; None without labels.
+    layers, suspect, delta, rho, vote
+        Effects of each layer, the suspect's number, distances and their growth for each case, and how the cases vote.
+    neurons, sets
+        Effects of the suspect's neurons, and of several held together.
+    attribution
+        Which protected attributes the bits come from; None where there is one.
+    origin
+        How much comes with the data, and how much with the single training.
+    units
+        What ``layers`` are: a network's layers with neurons, or trees with splits.
+    regression
+        Whether nothing is decided that could flip.
+    notes, seconds
+        What must be known to read it, and how long it took.
+    """
 
     subject: str
     epsilon: float

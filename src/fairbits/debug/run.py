@@ -102,7 +102,7 @@ def debug_run(
     seed, threads : int
         Same seed, same result; threads of this process.
     stage : callable, optional
-        Is told what is being done.
+        Called with a few words on what is being done.
     try_out, train_out : optional
         Hold neurons at values, and train, in place of this process.
     **grants

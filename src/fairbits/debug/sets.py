@@ -34,9 +34,9 @@ from fairbits.subject import Subject
 #: Most of the bits: more than half of them.
 MOST = 0.5
 #: Neurons in a set, at most, and the share of the bits that one more must explain.
-MOST_NEURONS, LEAST = 12, 0.005
+MAX_NEURONS, LEAST = 12, 0.005
 #: Twins of the half that chooses, and rows, that a step looks at; and people of it at least.
-TWINS, FEWEST_CASES, MOST_ROWS = 24_000, 100, 5_000
+TWINS, FEWEST_CASES, MAX_ROWS = 24_000, 100, 5_000
 RESAMPLES = 1000
 
 
@@ -62,7 +62,7 @@ def neuron_sets(
     rng : Generator
         Where rows and resamples come from.
     stage : callable, optional
-        Is told what is being done.
+        Called with a few words on what is being done.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def neuron_sets(
     curve: list[NeuronSet] = []
     dos: tuple[Do, ...] = ()
     explained = 0.0
-    for size in range(1, MOST_NEURONS + 1):
+    for size in range(1, MAX_NEURONS + 1):
         if stage is not None:
             stage(f"looking for the smallest set of neurons: {size - 1} held, {explained:.0%} of the bits explained")
         step = search.best_next(dos, explained)
@@ -100,7 +100,7 @@ class _Search:
         choosing, self.reporting = halves(cases)
         self.choosing = choosing[:: max(1, len(choosing) // max(FEWEST_CASES, TWINS // evaluator.m))]
         self.before = [self._bits(evaluator, people) for people in (self.choosing, self.reporting)]
-        rows = np.sort(rng.permutation(len(subject.table))[:MOST_ROWS])
+        rows = np.sort(rng.permutation(len(subject.table))[:MAX_ROWS])
         self.subject = replace(subject, table=subject.table.rows(rows))
         baseline = accuracy_of(network, self.subject)
         self.floor = -np.inf if baseline is None else accuracy_floor(baseline, self.subject)

@@ -33,13 +33,13 @@ from fairbits.words import spoken
 
 #: Trees whose splits are held unless those of all trees are asked for; and splits of a tree, those that most twins
 #: of the cases come to.
-MOST_TREES, MOST_SPLITS = 10, 48
+MAX_TREES, MAX_SPLITS = 10, 48
 #: Twins walked at a time, and leaves found at a time: a few dozen megabytes.
 TWINS, LEAVES = 16_384, 4_000_000
 #: Rows of the table that accuracy is taken from, and leaves of theirs that are kept.
-MOST_ROWS, MOST_KEPT = 20_000, 20_000_000
+MAX_ROWS, MAX_KEPT = 20_000, 20_000_000
 #: Questions that are decided otherwise in all trees at once: those that most twins of the cases are asked.
-MOST_QUESTIONS = 12
+MAX_QUESTIONS = 12
 #: The node that stands for a whole tree, and the layer that stands for all of them.
 WHOLE_TREE, ALL_TREES = -1, 0
 
@@ -148,7 +148,7 @@ class _Study:
 
     def _read_table(self, rng: np.random.Generator) -> None:
         table, encoding = self.subject.table, self.subject.encoding
-        most = max(100, min(MOST_ROWS, MOST_KEPT // max(1, self.ensemble.trees)))
+        most = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
         rows = np.arange(len(table))
         if len(rows) > most:
             rows = np.sort(rng.choice(len(rows), most, replace=False))
@@ -247,7 +247,7 @@ class _Study:
             self._layer(tree, delta[:, tree], rho[:, tree], int(ballots[tree])) for tree in range(len(ballots))
         )
         ranked = sorted(self.looking.tolist(), key=lambda t: (-layers[t].votes, -(layers[t].rho or 0.0), t))
-        chosen = ranked if all_trees else ranked[:MOST_TREES]
+        chosen = ranked if all_trees else ranked[:MAX_TREES]
         held = self._hold([*self._questions(passing), *self._single(sorted(chosen), passing)])
         notes = []
         if len(chosen) < len(ranked):
@@ -300,7 +300,7 @@ class _Study:
         """The splits of some trees that most twins come to, each for itself."""
         for tree in trees:
             nodes = self.splits[tree][passing[self.splits[tree]] > 0]
-            most = nodes[np.argsort(-passing[nodes], kind="stable")[:MOST_SPLITS]]
+            most = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
             for node in np.sort(most).tolist():
                 yield _Held(
                     tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node])
@@ -315,7 +315,7 @@ class _Study:
                 groups.setdefault((column, left.tobytes()), []).append(node)
         asked = [np.array(nodes) for nodes in groups.values() if len(nodes) > 1]
         asked.sort(key=lambda nodes: -int(passing[nodes].sum()))
-        for number, nodes in enumerate(asked[:MOST_QUESTIONS]):
+        for number, nodes in enumerate(asked[:MAX_QUESTIONS]):
             trees = tuple(np.unique(self.tree_of[nodes]).tolist())
             words = f"{self._words(int(nodes[0]))} ({len(nodes)} splits)"
             yield _Held(ALL_TREES, number, words, trees, nodes)

@@ -130,7 +130,31 @@ class SideFacts:
 
 @dataclass(frozen=True, slots=True)
 class ModelDiff:
-    """Everything that a comparison says."""
+    """Everything that a comparison says.
+
+    Parameters
+    ----------
+    a, b
+        The two models.
+    rows, rows_total
+        People compared, and people in the table.
+    m, epsilon, partition, seed, protected, regression
+        The terms, equal for both.
+    shifts
+        Each figure under both models.
+    changed
+        Whose decision changes; None where nothing is decided.
+    k_rose, k_fell
+        For how many people k is higher, or lower, under ``b``.
+    groups, people
+        What changes for groups, and for whom most.
+    score_distance, score_distance_max
+        Mean and largest difference of scores.
+    layers, parted, adds_most
+        Where two networks of one shape part: each layer, the one where outputs part, and the one that adds most.
+    notes, command
+        What must be known to read it, and the command that makes it again.
+    """
 
     a: SideFacts
     b: SideFacts

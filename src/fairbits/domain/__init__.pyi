@@ -4,6 +4,10 @@ from .attribute import Attribute as Attribute
 from .attribute import Codes as Codes
 from .attribute import Holds as Holds
 from .attribute import nearest as nearest
+from .column import numbers as numbers
+from .column import plain as plain
+from .column import text_of as text_of
+from .column import with_nulls as with_nulls
 from .decision import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .decision import DecisionRule as DecisionRule
 from .decision import rule_words as rule_words
@@ -45,12 +49,8 @@ from .schema import Schema as Schema
 from .table import Table as Table
 from .table import check_domain as check_domain
 from .table import check_names as check_names
-from .table import numbers as numbers
-from .table import plain as plain
 from .table import scores_of_column as scores_of_column
 from .table import table_from_arrow as table_from_arrow
-from .table import text_of as text_of
-from .table import with_nulls as with_nulls
 from .twins import Twins as Twins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless

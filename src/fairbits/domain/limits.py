@@ -26,7 +26,17 @@ MAX_SECONDS = 12.0
 
 
 class GrantOptions(TypedDict, total=False):
-    """What may be granted, by its name in Python; the command line has the same names with dashes."""
+    """What may be granted, by its name in Python; the command line has the same names with dashes.
+
+    Parameters
+    ----------
+    trust_code, trust_pickle, trust
+        Import code that files name; open pickles; both.
+    credential
+        Name of the environment variable whose secret an endpoint gets.
+    max_model_bytes, max_rows, max_seconds
+        How large a model, how many rows of a table, and how many seconds of reading are allowed.
+    """
 
     trust: bool
     trust_code: bool

@@ -114,7 +114,7 @@ class Evaluation:
         return cls(**{name: np.concatenate([getattr(p, name) for p in pieces]) for name in names}, m=pieces[0].m)
 
     def _arrays(self) -> dict[str, Any]:
-        """The figures that there are."""
+        """The arrays that are present, by name."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "m"}
         return {name: value for name, value in found.items() if value is not None}
 

@@ -215,7 +215,7 @@ def round_up(count: int) -> int:
 
 
 def _layout(widths: Array, numeric: int, lookups: int, tables: int, m: int) -> dict[str, Any]:
-    """Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to turn over."""
+    """Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to transpose."""
     widest = round_up(int(widths.max()))
     rows = {"near": widest, "far": widest, "base": round_up(int(widths[0])), "square": PEOPLE}
     # The twin, where each person has one only, is one more table row.

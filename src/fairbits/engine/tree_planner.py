@@ -24,7 +24,7 @@ LARGE_BYTES, LARGE_BLOCK = 3_000_000, 8192
 
 
 class TreePlanner:
-    """Makes a plan, step by step."""
+    """Makes a :class:`TreePlan` from a model, a schema and its twins, step by step."""
 
     def __init__(self, model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None):
         ensemble: Ensemble = model.ensemble

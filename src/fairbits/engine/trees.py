@@ -125,12 +125,12 @@ def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:
             _complain(program, codes[start + bad], start + bad)
         keep(start, stop, sums)
 
-    hands = thread_count(threads)
-    people = CHUNK / plan.work if hands == 1 else min(CHUNK / plan.work, len(codes) / (hands * SHARES))
+    n_threads = thread_count(threads)
+    people = CHUNK / plan.work if n_threads == 1 else min(CHUNK / plan.work, len(codes) / (n_threads * SHARES))
     if len(program.large.roots):  # the more people come to a node together, the less it costs each of them
-        people = max(people, min(plan.block, len(codes) / hands))
+        people = max(people, min(plan.block, len(codes) / n_threads))
     step = max(1, round(people / plan.block)) * plan.block if people >= plan.block else max(16, int(people) // 16 * 16)
-    share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), hands)
+    share(lambda start: chunk(start, min(start + step, len(codes))), range(0, len(codes), step), n_threads)
 
 
 def _complain(program: TreeProgram, codes: Floats, row: int) -> None:

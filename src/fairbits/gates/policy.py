@@ -24,7 +24,17 @@ _KEYS = ("confidence", "seed", "suite", "baseline", "checks", "waivers")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One check: a figure, or its change against the baseline, and the threshold that it is held against."""
+    """One check: a figure, or its change against the baseline, and the threshold that it is held against.
+
+    Parameters
+    ----------
+    kind
+        Which figure, and in which direction it may not go.
+    threshold
+        What it is held against.
+    change
+        Whether its change against the baseline is meant.
+    """
 
     kind: CheckKind
     threshold: float

@@ -20,7 +20,17 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """``check`` names a check, or ``case`` the fingerprint of a finding; ``expires`` is the last day that it holds."""
+    """``check`` names a check, or ``case`` the fingerprint of a finding; ``expires`` is the last day that it holds.
+
+    Parameters
+    ----------
+    check, case
+        What is waived: a check by its name, or a finding by its fingerprint.
+    reason, owner
+        Why, and who answers for it.
+    expires
+        The last day on which it holds.
+    """
 
     check: str | None
     case: str | None

@@ -19,7 +19,23 @@ SHANNON = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Qid:
-    """Quantitative individual discrimination of n people; every array has one entry per person."""
+    """Quantitative individual discrimination of n people; every array has one entry per person.
+
+    Parameters
+    ----------
+    k
+        Number of classes of scores.
+    q_inf
+        Bits in the worst case: log2 k.
+    q_1
+        Bits on average: Shannon's entropy of the classes.
+    span
+        Highest score minus lowest.
+    low, high
+        Lowest and highest score.
+    masses
+        Share of twins in each class, (n, largest k); 0 where a person has fewer classes.
+    """
 
     k: npt.NDArray[np.int64]
     q_inf: Floats

@@ -19,7 +19,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known."""
+    """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known.
+
+    Parameters
+    ----------
+    scores
+        One for each person.
+    selected
+        Who is decided favourably; None where nothing is decided.
+    labels
+        Whose label is the favourable class; None where there are no labels.
+    """
 
     scores: Floats
     selected: npt.NDArray[np.bool_] | None

@@ -66,6 +66,17 @@ class Evaluator:
 
     Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
     can exist. ``rows`` are real people, who exist whatever the rules say.
+
+    Parameters
+    ----------
+    model, schema, encoding
+        What is asked, about whom, and how codes become its inputs.
+    epsilon, partition
+        What counts as a different score.
+    rows
+        Real people: see above.
+    threads
+        How many; None: all cores.
     """
 
     def __init__(

@@ -61,6 +61,19 @@ class Grouping:
         """How many people there are in each group."""
         return np.bincount(self.codes[self.known], minlength=len(self.labels)).astype(np.int64)
 
+    def members(self) -> list[Integers]:
+        """The people of each group, as positions in ascending order.
+
+        Returns
+        -------
+        list of integer arrays
+            One for each label, empty where nobody is in the group.
+        """
+        small = len(self.labels) <= np.iinfo(np.int16).max  # such numbers are sorted in one go over the rows
+        order = np.argsort(self.codes.astype(np.int16) if small else self.codes, kind="stable")  # missing values first
+        ends = np.cumsum(self.counts) + np.count_nonzero(~self.known)
+        return [order[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
+
     def take(self, rows: npt.NDArray[Any]) -> Grouping:
         """The same groups for some of the people.
 

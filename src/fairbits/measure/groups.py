@@ -23,6 +23,7 @@ MIN_SHARE = 0.02
 MAX_ROWS = 200_000
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,8 @@ def group_table(
     median = None if scores is None else float(np.median(scores))
     above = None if scores is None or median is None else np.asarray(scores > median)
     found: list[dict[str, Any]] = []
-    for code, label in enumerate(grouping.labels):
-        here = grouping.codes == code
-        people = int(here.sum())
+    for label, here in zip(grouping.labels, grouping.members(), strict=True):
+        people = len(here)
         if people == 0:
             continue
         one: dict[str, Any] = {
@@ -140,7 +140,7 @@ def _rate(hits: npt.NDArray[np.bool_]) -> Estimate | None:
 
 
 def _errors(
-    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: npt.NDArray[np.bool_]
+    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows
 ) -> dict[str, Estimate | None]:
     if selected is None or labels is None:
         return {"tpr": None, "fpr": None, "precision": None}
@@ -151,7 +151,7 @@ def _errors(
 def _means(
     scores: npt.NDArray[np.floating] | None,
     labels: npt.NDArray[np.bool_] | None,
-    here: npt.NDArray[np.bool_],
+    here: Rows,
     rng: np.random.Generator,
     *,
     probabilities: bool,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,15 @@ FEW_HITS, FEW_TRIALS = (2, 3), 50
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with the interval around it."""
+    """A figure with the interval around it.
+
+    Parameters
+    ----------
+    value
+        The figure.
+    low, high
+        Ends of its interval (95 % unless said otherwise).
+    """
 
     value: float
     low: float
@@ -57,14 +66,14 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     z = normal_quantile(0.5 + level / 2)
     rate = hits / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
     low, high = centre - half, centre + half
     few = FEW_HITS[trials > FEW_TRIALS]
     if 1 <= hits <= few:
         low = gamma_quantile(hits, 1 - level) / trials
     if 1 <= trials - hits <= few:
         high = 1 - gamma_quantile(trials - hits, 1 - level) / trials
-    return Estimate(rate, float(np.clip(low, 0.0, rate)), float(np.clip(high, rate, 1.0)))
+    return Estimate(rate, min(max(low, 0.0), rate), min(max(high, rate), 1.0))
 
 
 def bounded_means(
@@ -116,10 +125,13 @@ def bounded_means(
         kinds, counts = np.unique(values, axis=0, return_counts=True)
     drawn = np.empty((2, resamples, values.shape[1]))
     shapes = np.append(counts, 1.0)  # the last is the one more person: a gamma weight of shape 1 is exponential
+    single = bool((shapes == 1).all())
     step = max(1, BLOCK // len(shapes))
     for start in range(0, resamples, step):
         some = slice(start, min(start + step, resamples))
-        weights = rng.standard_gamma(shapes, (some.stop - start, len(shapes)))
+        size = (some.stop - start, len(shapes))
+        # Where everybody is single, exponential weights are the same draws in half the time.
+        weights = rng.standard_exponential(size) if single else rng.standard_gamma(shapes, size)
         summed, one_more = weights[:, :-1] @ kinds, weights[:, -1:]
         total = weights.sum(axis=1, keepdims=True)
         drawn[0, some] = (summed + one_more * bottom) / total

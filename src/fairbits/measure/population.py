@@ -20,7 +20,25 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person of the table, with names and labels."""
+    """One person of the table, with names and labels.
+
+    Parameters
+    ----------
+    row
+        Position in the table measured, from 0; ``table.place(row)`` is what people call it.
+    rows
+        How many rows of the table are this person, whatever their protected values.
+    k, q_inf, q_1
+        Classes of twins, and bits of protected information by both measures.
+    low, high
+        Lowest and highest score of a twin.
+    worst, best
+        The protected values of these two twins, in words.
+    flips
+        Whether twins get different decisions.
+    attributes
+        What is known about the person, in words, by attribute.
+    """
 
     row: int  # position in the table measured, counted from 0; ``table.place(row)`` is what people call it
     rows: int  # how many rows of the table are this person, whatever their protected values
@@ -37,7 +55,15 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """How often a protected value gets the lowest and the highest score, among people with more than one class."""
+    """How often a protected value gets the lowest and the highest score, among people with more than one class.
+
+    Parameters
+    ----------
+    attribute, value
+        Which protected value.
+    lowest, highest
+        Share of those people whose twin with this value has the lowest, and the highest, score.
+    """
 
     attribute: str
     value: str
@@ -47,7 +73,23 @@ class Stake:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """The bits of everybody in a table."""
+    """The bits of everybody in a table.
+
+    Parameters
+    ----------
+    evaluation
+        Figures of each person: k, bits, extreme scores, flips.
+    table, evaluator
+        The people, and what asked the model about them.
+    k_mean, q_inf_mean, q_1_mean
+        Means over people, with 95 % intervals.
+    split_rate
+        Share of people with more than one class of twins.
+    flip_rate
+        Share of people whose twins do not all get the same decision; None for a regression.
+    noise
+        What asking again came to; None where the model always answers the same.
+    """
 
     evaluation: Evaluation
     table: Table

@@ -39,6 +39,22 @@ class ModelOptions:
     ``trust_code`` lets a reference such as ``module:function`` be imported, ``trust_pickle`` a pickle be opened,
     ``trust`` both. ``credential`` names the environment variable whose secret the endpoint gets, ``NAME`` or
     ``NAME@https://host``. ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what files may ask for.
+
+    Parameters
+    ----------
+    trust, trust_code, trust_pickle, credential, max_model_bytes, max_rows, max_seconds
+        What is granted to files and endpoints: see above.
+    favourable, columns, output, score_of, input_format, factory, layers
+        How the model is read: see above.
+    batch
+        Rows that the model is asked about at a time.
+    authorization_env, credential_header
+        The environment variable that a subject file would like, and the header that carries its secret.
+    headers
+        Further headers of every request.
+    timeout, retries, wait, concurrency, rate, cache
+        Of an endpoint: seconds for a whole request, attempts after a failure, seconds before the first of them,
+        requests at a time, requests per second, and rows whose answers are remembered.
     """
 
     trust: bool = False

@@ -147,7 +147,7 @@ class Rq3Shard:
     place: str | None = None  # of a subject that is not built in
 
     def load(self) -> Subject:
-        """Its subject."""
+        """Load the subject of the cell."""
         return load_subject(self.place or self.subject)
 
     def __str__(self) -> str:

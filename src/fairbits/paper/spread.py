@@ -33,7 +33,7 @@ class CellShard:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all cells share."""
+    """The terms that all cells of an experiment share."""
 
     contest: Contest
     subject: Subject | Portable | None = None

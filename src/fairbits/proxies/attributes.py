@@ -46,7 +46,7 @@ class AttributeWork:
     columns
         Whether to ask which columns carry it and to match people.
     say
-        Is told what is done.
+        Called with a few words on what is being done.
     """
 
     def __init__(

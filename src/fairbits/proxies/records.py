@@ -109,7 +109,27 @@ class AttributeStudy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProxyStudy:
-    """What was found; ``attributes`` hold single attributes first, then intersections."""
+    """What was found; ``attributes`` hold single attributes first, then intersections.
+
+    Parameters
+    ----------
+    subject
+        The model and its people.
+    attributes
+        Indirect bits of single attributes first, then of intersections.
+    groups
+        How decisions fall on groups.
+    justified
+        Attributes that may decide.
+    by, periods
+        The column of periods, and the figures of each of them.
+    seed
+        Of folds and placebos.
+    notes
+        What must be known to read it.
+    data_source, distributed
+        For tables to file.
+    """
 
     subject: Subject
     attributes: tuple[AttributeStudy, ...]

@@ -41,7 +41,7 @@ def study_subject(
     data_source, distributed
         For tables to file: where the data come from (by default the table's file), and since when the tool is in use.
     progress
-        Is told what is done.
+        Called with a few words on what is being done.
 
     Returns
     -------

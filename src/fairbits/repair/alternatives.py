@@ -179,7 +179,7 @@ def find_alternatives(
     seed, threads
         As everywhere.
     watch
-        Is told what is done.
+        Called with a few words on what is being done.
 
     Returns
     -------

@@ -22,6 +22,19 @@ class Figures:
     table where a half has fewer than 200 rows, None where that is too small as well);
     ``selection_gap`` and ``odds_gap`` (average odds) are the largest differences between the groups of one attribute,
     ``impact_ratio`` the lowest selection rate over the highest; groups of fewer than 30 people count nowhere.
+
+    Parameters
+    ----------
+    accuracy, balanced_accuracy
+        On rows of the table.
+    k_mean, k_max, q_inf_mean, q_1_mean, id_rate
+        On cases of the run.
+    k_mean_rows, k_max_rows, q_inf_mean_rows, q_1_mean_rows, id_rate_rows
+        The same on rows of the table.
+    indirect_bits, indirect_bits_low
+        Indirect bits, and the lower end of their interval.
+    selection_gap, odds_gap, impact_ratio
+        Differences between groups.
     """
 
     accuracy: float
@@ -174,6 +187,31 @@ class RepairResult:
     """Everything that ``fairbits repair`` found, and the files that it wrote.
 
     ``chosen`` is None where no repair keeps the budget: then ``reason`` says so, and no model is written.
+
+    Parameters
+    ----------
+    subject, identity
+        The name of the subject, and its identity before the repair, in short.
+    seed, max_accuracy_loss, epsilon, partition, measure, options
+        The terms: seed, accuracy that may be lost, tolerance, partition, what is lowered, and what was asked for.
+    evidence
+        The cases and rows of both halves.
+    before_plan, before_held_out
+        Figures of the model as it is, on the plan's half and on the held-out half.
+    repairs
+        Every proposal, judged on both halves.
+    chosen, reason
+        The one to use, or why there is none.
+    groups_before, groups_after
+        What groups of people get, before and after.
+    attack_before, attack_after
+        What a fresh search finds, before and after; None where none was made.
+    files, subject_file
+        The models that were written, in the format that the model came in first, and the subject file about the first.
+    warnings
+        What a reader should know before using it.
+    left_out
+        Proposers that could not be used here, each with the reason.
     """
 
     subject: str

@@ -88,7 +88,7 @@ def repair_run(
     threads
         Number of threads; None means all cores.
     watch
-        Is told what is done.
+        Called with a few words on what is being done.
     **grants
         What the subject's files may do.
 

@@ -43,12 +43,12 @@ class AlternativesData:
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
-        """Those that no other beats."""
+        """Candidates that no other one dominates."""
         return [one for one in self.candidates if one["on_front"]]
 
     @property
     def as_is(self) -> Mapping[str, Any]:
-        """The model as it came."""
+        """The model before any change."""
         return next(one for one in self.candidates if one["name"] == AS_IS)
 
     @property

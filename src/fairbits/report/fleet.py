@@ -100,7 +100,7 @@ class Fleet:
 
     @property
     def failed(self) -> list[FleetMember]:
-        """Those without, by name."""
+        """Subjects that could not be audited, by name."""
         return sorted((one for one in self.subjects if one.error is not None), key=lambda one: one.name)
 
     def document(self) -> dict[str, Any]:

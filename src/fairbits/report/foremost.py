@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairbits.report.record import Debugged, Neuron
 
 #: How many are shown; neurons.parquet has all of them.
-MOST_SPLITS = 10
+MAX_SPLITS = 10
 
 
 def foremost(found: Debugged) -> list[Neuron]:
@@ -19,10 +19,10 @@ def foremost(found: Debugged) -> list[Neuron]:
     Returns
     -------
     list of Neuron
-        At most ``MOST_SPLITS``, ranked on the half of the cases that chooses.
+        At most ``MAX_SPLITS``, ranked on the half of the cases that chooses.
     """
     known = [one for one in found.neurons if one.acd is not None and (one.acd_choosing or 0.0) > 0]
-    return sorted(known, key=lambda one: -(one.acd_choosing or 0.0))[:MOST_SPLITS]
+    return sorted(known, key=lambda one: -(one.acd_choosing or 0.0))[:MAX_SPLITS]
 
 
 def split_name(one: Neuron) -> str:

@@ -60,7 +60,7 @@ class Verification:
         return not (self.changed or self.missing or self.added or self.signature)
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The content as a dictionary that JSON can hold."""
         return {"good": self.good, **asdict(self)}
 
     def faults(self) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Workers:
         return self.executor_options.each
 
     def manifest(self) -> dict[str, Any]:
-        """Who they are."""
+        """What run.json says about the workers."""
         return self.executor_options.manifest()
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:

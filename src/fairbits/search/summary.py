@@ -12,7 +12,7 @@ from fairbits.search.problem import Problem
 from fairbits.store import Run
 
 if TYPE_CHECKING:
-    from fairbits.search.run import Settings
+    from fairbits.search.settings import Settings
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
 MAX_SCORES = 200_000_000
@@ -34,7 +34,7 @@ class Totals:
 
     @property
     def evaluator(self) -> Evaluator:
-        """Who measured."""
+        """What asked the model."""
         return self.problem.evaluator
 
     @classmethod

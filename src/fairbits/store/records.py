@@ -50,7 +50,35 @@ _GIVEN = tuple(name for name in FIGURES if name not in ("origin", "q_inf", "span
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case as people read it."""
+    """One case as people read it.
+
+    Parameters
+    ----------
+    k, q_inf, q_1
+        Classes of twins, and bits of protected information by both measures.
+    low, high, span
+        Lowest and highest score of a twin, and their difference.
+    flips
+        Whether twins get different decisions.
+    worst, best
+        The protected values of the twins with the lowest and the highest score, in words.
+    favourable
+        How many twins are decided favourably.
+    twins
+        How many twins there are under the rules.
+    plausibility
+        A percentile among the rows of the table, between 0 and 1.
+    origin
+        What proposed the person: a row, or a step of the strategy.
+    seed_row
+        The row that the search started from, from 0; -1 where there is none.
+    changed, l1
+        Number of attributes changed from the nearest row, and the normalised distance to it.
+    evaluation, seconds
+        When it was found: after how many people, and after how long.
+    attributes
+        The person, in words, by attribute.
+    """
 
     k: int
     q_inf: float

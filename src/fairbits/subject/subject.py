@@ -35,7 +35,33 @@ MAX_SHOWN = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What a run is about. ``test`` holds people whom the model has never seen, where there is such a table."""
+    """What a run is about. ``test`` holds people whom the model has never seen, where there is such a table.
+
+    Parameters
+    ----------
+    name
+        What it is called in reports and folders.
+    schema, model, encoding
+        Who is asked about, what decides, and how codes become the model's inputs.
+    table
+        The people.
+    test
+        People whom the model has never seen, where there is such a table.
+    notes
+        What was guessed or fell back; every output shows them.
+    source
+        What ``load_subject`` was given, where it was.
+    original, options
+        What the model was read from (a file, a reference to code, or an object), and how.
+    named
+        Whether the model itself names its classes, so that their order is no guess.
+    quality
+        How it agrees with the labels, once it was checked.
+    as_is
+        Whether it was accepted although it decides against the labels.
+    origin
+        The ingredients of its identity that were known when it was read.
+    """
 
     name: str
     schema: Schema

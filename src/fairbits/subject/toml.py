@@ -6,13 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-import tomlkit
+from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import DEFAULT_THRESHOLD, MAX_TWINS, Schema, text_of
 from fairbits.errors import SchemaError, choose_from
 from fairbits.subject.toml_attribute import attribute_of_section, is_observed, table_of_attribute
+
+if TYPE_CHECKING:
+    import tomlkit
 
 #: A description of a thousand attributes with a hundred labels each is far smaller.
 _MAX_BYTES = 16 << 20
@@ -124,6 +125,8 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     tomlkit.TOMLDocument
         A TOML document.
     """
+    import tomlkit  # only writing needs it
+
     document = tomlkit.document()
     if schema.rules:
         rules = tomlkit.array()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import tomlkit
+from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import Attribute, text_of
 from fairbits.errors import SchemaError, choose_from
+
+if TYPE_CHECKING:
+    import tomlkit
 
 #: What `protected` says of an attribute that is in the table and no input of the model.
 OBSERVED = "observed"
@@ -105,6 +106,8 @@ def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlk
     tomlkit.items.Table
         A TOML table.
     """
+    import tomlkit  # only writing needs it
+
     table = tomlkit.table()
     number = float if attribute.kind == "real" else int
     table.add("kind", attribute.kind)

@@ -18,7 +18,6 @@ from fairbits.engine.kernels.partition import sweep, to_bins
 from fairbits.engine.kernels.simd import (
     PEOPLE,
     add,
-    bend,
     clip_index,
     compiled,
     distance,
@@ -26,6 +25,7 @@ from fairbits.engine.kernels.simd import (
     fma,
     if_greater,
     inlined,
+    leaky,
     merged,
     minimum,
     sub,
@@ -76,10 +76,10 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
             d = fma(x, splat_at(weights, w + 3), d)
             w += outputs
         to = target + output * PEOPLE
-        store(tile, to, bend(a, below))
-        store(tile, to + PEOPLE, bend(b, below))
-        store(tile, to + 2 * PEOPLE, bend(c, below))
-        store(tile, to + 3 * PEOPLE, bend(d, below))
+        store(tile, to, leaky(a, below))
+        store(tile, to + PEOPLE, leaky(b, below))
+        store(tile, to + 2 * PEOPLE, leaky(c, below))
+        store(tile, to + 3 * PEOPLE, leaky(d, below))
         output += 4
     while output < outputs:
         a = splat_at(biases, bias_at + output)
@@ -92,7 +92,7 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
             w += 2 * outputs
         if inputs % 2 == 1:
             a = fma(load(tile, source + (inputs - 1) * PEOPLE), splat_at(weights, w), a)
-        store(tile, target + output * PEOPLE, bend(add(a, b), below))
+        store(tile, target + output * PEOPLE, leaky(add(a, b), below))
         output += 1
 
 
@@ -281,7 +281,7 @@ def score_twins(program, tile, m, threshold):
         below = splat(program.slopes[0])
         for j in range(h):
             x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
-            store(tile, near + j * PEOPLE, bend(x, below))
+            store(tile, near + j * PEOPLE, leaky(x, below))
         for layer in range(layers + 1):
             if layer > 0:
                 inputs, outputs, slope = widths[layer - 1], widths[layer], program.slopes[layer]

@@ -14,7 +14,7 @@ import numpy as np
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid_slope, steepen
 from fairbits.engine.kernels.evaluate import add_lookups, dense, harmless, prefetch_codes, read_codes
 from fairbits.engine.kernels.memory import load, splat, store, store_totals, transpose
-from fairbits.engine.kernels.simd import PEOPLE, add, bend, bend_slope, compiled, div, fma, merged, minimum, mul, sub
+from fairbits.engine.kernels.simd import PEOPLE, add, compiled, div, fma, leaky, leaky_slope, merged, minimum, mul, sub
 
 ZERO, ONE = np.float32(0), np.float32(1)
 INFINITY = np.float32(np.inf)
@@ -59,7 +59,7 @@ def activation(program, adjoint, tile, layer):
     if program.curves[layer] == IDENTITY:
         below = splat(program.slopes[layer])
         for j in range(count):
-            store(tile, program.near + j * PEOPLE, bend(load(tile, before + j * PEOPLE), below))
+            store(tile, program.near + j * PEOPLE, leaky(load(tile, before + j * PEOPLE), below))
     else:
         activate(tile, before, program.near, count, program.curves[layer], program.alphas[layer])
 
@@ -86,7 +86,7 @@ def activation_slope(program, adjoint, tile, layer, target):
         below = splat(program.slopes[layer])
         for j in range(count):
             at = target + j * PEOPLE
-            store(tile, at, mul(load(tile, at), bend_slope(load(tile, before + j * PEOPLE), below)))
+            store(tile, at, mul(load(tile, at), leaky_slope(load(tile, before + j * PEOPLE), below)))
     else:
         steepen(tile, before, target, count, program.curves[layer], program.alphas[layer])
 
@@ -198,7 +198,7 @@ def step_place(adjoint, tile, attribute, person):
 
 
 @merged
-def turn_over(tile, gradient, h, stride):
+def transpose_layer(tile, gradient, h, stride):
     """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes.
 
     Parameters
@@ -375,7 +375,7 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, res
         there_and_back(program, adjoint, tile, h, score)
         people = min(PEOPLE, n - first)
         if tables:
-            turn_over(tile, gradient, h, stride)
+            transpose_layer(tile, gradient, h, stride)
         if tables and by_code:
             table_steps(adjoint, tile, gradient, stride)
         elif tables:

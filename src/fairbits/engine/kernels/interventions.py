@@ -23,12 +23,12 @@ from fairbits.engine.kernels.partition import sweep, to_bins
 from fairbits.engine.kernels.simd import (
     PEOPLE,
     add,
-    bend,
     compiled,
     distance,
     div,
     fma,
     if_greater,
+    leaky,
     merged,
     minimum,
     sub,
@@ -121,7 +121,7 @@ def shared_layers(program, tile, twin, held):
     below = splat(program.slopes[0])
     for j in range(h):
         x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
-        store(tile, near + j * PEOPLE, bend(x, below))
+        store(tile, near + j * PEOPLE, leaky(x, below))
     for layer in range(held.layer + 2):
         if layer > 0:
             inputs, outputs = widths[layer - 1], widths[layer]
@@ -167,7 +167,7 @@ def later_layers(program, tile, held, do, weight, bias):
     below = splat(program.slopes[layer])
     for j in range(outputs):
         x = fma(shift, splat_at(program.weights, weight + neuron * outputs + j), load(tile, held.before + j * PEOPLE))
-        store(tile, near + j * PEOPLE, bend(x, below))
+        store(tile, near + j * PEOPLE, leaky(x, below))
     w, b = weight + widths[held.layer] * outputs, bias + outputs
     for later in range(layer, layers + 1):
         if later > layer:

@@ -1,4 +1,4 @@
-"""Between memory and lanes: load, store, gather, spread, turn over. No index is checked.
+"""Between memory and lanes: load, store, gather, spread, transpose. No index is checked.
 
 Each function here runs while Numba infers types: it gets types and gives the signature and the code emitter.
 """

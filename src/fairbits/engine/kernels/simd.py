@@ -20,7 +20,7 @@ from typing import Any
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, entrypoints
 from numba.core.caching import FunctionCache
 from numba.core.extending import intrinsic, models, register_model
 from numba.core.runtime import rtsys
@@ -46,9 +46,9 @@ def _fingerprint() -> str:
 class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
     """Numba's copies on disk, read without preparing the compiler.
 
-    Before it reads a copy, Numba fills its tables of everything that it could compile, which takes longer than reading
-    and running a kernel. A copy is machine code and needs none of that; where there is no copy, Numba fills
-    the tables as it begins to compile.
+    Before it reads a copy, Numba looks through all installed packages for extensions of its own and fills its tables
+    of everything that it could compile, which takes longer than reading and running a kernel. A copy is machine code
+    and needs none of that; where there is no copy, both are done before Numba begins to compile.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -67,8 +67,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
             What Numba calls a compile result; None where there is no copy.
         """
         rtsys.initialize(target_context)  # the memory manager, which machine code calls
+        found = None
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
+        if found is None:
+            entrypoints.init_all()
+        return found
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -93,7 +97,12 @@ def compiled(function: Callable[..., Any]) -> Any:
         kernel._cache = KernelCache(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
         return kernel
+    kernel._compilation_chain_init_hook = _later  # KernelCache does it where there is something to compile
     return kernel
+
+
+def _later() -> None:
+    """Do nothing: takes the place of Numba's look for extensions before a copy on disk is asked for."""
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -350,6 +359,6 @@ distance = lanewise(lambda x, y: abs(x - y))
 floor = lanewise(lambda x: x.floor())
 minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
-bend = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
+leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
-bend_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
+leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))

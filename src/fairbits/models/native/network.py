@@ -17,6 +17,8 @@ from fairbits.models.native.activations import Activation
 from fairbits.models.native.numerics import without_denormals
 
 Head = Literal["softmax", "sigmoid", "linear"]
+#: Rows that are scored at a time: activations stay in cache, and BLAS does not wake its threads for so little.
+_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +27,17 @@ class Network(SeveralClasses):
 
     Heads: ``softmax`` over two or more classes, ``sigmoid`` (one output: the probability of class 1), ``linear``
     (one output: a regression). ``favourable`` is the class whose probability is the score.
+
+    Parameters
+    ----------
+    weights, biases
+        One pair for each layer.
+    activations_after
+        The activation after each layer but the last.
+    head
+        What becomes of the outputs.
+    favourable
+        Position of the class whose probability is the score.
     """
 
     weights: tuple[Array, ...]
@@ -173,7 +186,10 @@ class Network(SeveralClasses):
         ModelError
             If rows have another width.
         """
-        return self._forward(self._checked(inputs))[1][-1]
+        rows = self._checked(inputs)
+        if len(rows) <= _BLOCK:
+            return self._forward(rows)[1][-1]
+        return np.concatenate([self._forward(rows[i : i + _BLOCK])[1][-1] for i in range(0, len(rows), _BLOCK)])
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each encoded row.

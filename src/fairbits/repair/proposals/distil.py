@@ -26,7 +26,7 @@ MAX_ROWS = 20_000
 CHANGED = (1, 3)
 UPDATES, RATE = 4_000, 2e-3
 #: Rows, and as many people near them, that other libraries' models hear about; people whose twins are compared then.
-MOST_FOREIGN, CHECKED = 10_000, 200
+MAX_FOREIGN, CHECKED = 10_000, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     subject = guard.subject
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
-    people, targets = lessons(guard, rows, rng, most=MOST_FOREIGN)
+    people, targets = lessons(guard, rows, rng, most=MAX_FOREIGN)
     made = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
     loaded = fit_to_schema(
         read_model(made.estimator, guard.schema, subject.options), guard.schema, options=subject.options

@@ -13,7 +13,7 @@ from fairbits.report.figures.palette import BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import Picture, frame, name_axes, picture, say
 
 #: Names that a picture can hold.
-MOST_NAMES = 6
+MAX_NAMES = 6
 _COLOURS = {"guard": BLUE, "mitigator": ORANGE, "tuned": GREY, "repair": MUTED}
 _PERCENT = FuncFormatter(lambda value, _: f"{100 * value:g} %")
 
@@ -93,7 +93,7 @@ def _names(ax: Frame, points: Sequence[FrontPoint], key: str, reach: float, spre
     for one in shown:
         x, y = getattr(one, key)["value"], one.accuracy["value"]
         near = any(abs(x - a) < 0.45 * reach and abs(y - b) < 0.1 * spread for a, b in taken)
-        if near or len(taken) >= MOST_NAMES:
+        if near or len(taken) >= MAX_NAMES:
             continue
         taken.append((x, y))
         say(ax, x + 0.03 * reach, y, one.name, va="center", ha="left", zorder=5)

@@ -13,7 +13,7 @@ from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, pict
 from fairbits.report.record import Debugged, Neuron, Sized, Split
 
 #: Neurons whose curves are drawn.
-MOST_CURVES = 6
+MAX_CURVES = 6
 _SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
 
 
@@ -52,7 +52,7 @@ def origin(splits: Sequence[Split]) -> Picture:
     above = {"transform": ax.get_xaxis_transform(), "va": "bottom", "weight": "bold", "fontsize": SMALL}
     say(ax, 0.0, 1.02, "with the data", ha="left", color=BLUE, **above)
     say(ax, 1.0, 1.02, "with the single training", ha="right", color=MUTED, **above)
-    name_axes(ax, "share of what a training makes of twins")
+    name_axes(ax, "share of the differences between twins' scores")
     return made
 
 
@@ -71,11 +71,11 @@ def drawn_neurons(found: Debugged) -> list[Neuron]:
     Returns
     -------
     list[Neuron]
-        At most ``MOST_CURVES`` neurons, the largest effect first.
+        At most ``MAX_CURVES`` neurons, the largest effect first.
     """
     known = [one for one in found.neurons if one.acd is not None and len({value for value, _, _ in one.curve}) > 1]
     ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
-    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MOST_CURVES]
+    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MAX_CURVES]
 
 
 def curves(found: Debugged) -> Picture | None:

@@ -37,7 +37,7 @@ def trees(found: Debugged) -> Picture:
     ax.set_xlim(0.3, len(numbers) + 0.7)
     ax.xaxis.set_major_locator(MaxNLocator(9, integer=True, min_n_ticks=1))
     ax.yaxis.set_major_locator(MaxNLocator(4))
-    name_axes(ax, "tree", "δ: what it adds to one twin and not to another")
+    name_axes(ax, "tree", "δ: largest difference it makes between two twins")
     if ranked:
         below = frame(made, (270, 44, _WIDTH - 70, lower - 20), grid="x")
         places = np.arange(len(ranked))
@@ -51,5 +51,5 @@ def trees(found: Debugged) -> Picture:
         below.set_ylim(len(ranked) - 0.4, -0.6)
         ticks(below, "y", places, [shortened(split_name(one), 40) for one in ranked])
         below.tick_params(labelsize=SMALL, labelcolor=MUTED)
-        name_axes(below, "ACD: share of mean k that goes when nobody is told apart there")
+        name_axes(below, "ACD: fall of mean k, as a share, with all twins on one side")
     return made

@@ -151,7 +151,7 @@ def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: i
 
 
 def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
-    """By so many pixels."""
+    """A transform that moves a mark by so many pixels."""
     made: Any = ax.get_figure()
     return ScaledTranslation(right / _UNITS, up / _UNITS, made.dpi_scale_trans)
 

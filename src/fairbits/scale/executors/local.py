@@ -10,7 +10,7 @@ from fairbits.scale.tasks import Executor, Job, Signals, TaskOutcome, fault_of
 
 
 class InProcess(Executor):
-    """One slot."""
+    """Shards one after the other, in this process."""
 
     name = "in-process"
     slots = 1
@@ -56,8 +56,8 @@ class InProcess(Executor):
             return [TaskOutcome(number, fault=fault_of(error))]
 
     def stop(self) -> None:
-        """At the next batch."""
+        """Ask the shard in progress to end, which it does before its next batch."""
         self._stopped = True
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to end."""
+        """Do nothing: no workers were started."""

@@ -94,7 +94,7 @@ class Guide(ABC):
 
 
 class Aimless(Guide):
-    """Any attribute, either way."""
+    """Steps without guidance: any attribute, up or down, all equally likely."""
 
     def __init__(self, walkers: int, free: int):
         self._walkers, self._free = walkers, free

@@ -1,0 +1,194 @@
+"""What a search is to do: its settings, and the problem, the strategy and the manifest that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from typing import Any
+
+from fairbits.errors import OptionError
+from fairbits.measure import Evaluator, check_measure, evaluator_of, noise_of
+from fairbits.search.budget import Budget
+from fairbits.search.problem import Problem
+from fairbits.search.registry import DEFAULT, STRATEGIES, check_able, check_own, make_strategy
+from fairbits.search.strategy import Strategy, people_in
+from fairbits.store import Run
+from fairbits.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides which cases a search finds, and how long it may take.
+
+    Parameters
+    ----------
+    budget : Budget
+        When the search ends.
+    strategy, options : str, mapping
+        How it searches, and the strategy's own options.
+    own : Strategy, optional
+        A strategy of the caller's, in place of one that is known by its name: see :meth:`with_strategy`.
+    seed : int
+        Same seed, same search.
+    epsilon, partition : float, str
+        What counts as a different score.
+    within, min_plausibility : int, float, optional
+        How far from real rows, and how unusual, people may be.
+    threads : int, optional
+        Threads of this process, or of each worker; all cores by default.
+    batch : int, optional
+        People whom the model is asked about at a time. A search by the clock chooses it by the speed of the model.
+    measure : str
+        What ``climb`` and ``dice`` raise, and cases are ranked by: ``q_inf`` (k) or ``q_1``.
+    """
+
+    budget: Budget
+    strategy: str = DEFAULT
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    epsilon: float | None = None
+    partition: str = "constrained"
+    within: int | None = None
+    min_plausibility: float | None = None
+    threads: int | None = None
+    batch: int | None = None
+    measure: str = "q_inf"
+    own: Strategy | None = None
+
+    def with_strategy(self, strategy: str | Strategy) -> Settings:
+        """The same settings with another strategy.
+
+        Parameters
+        ----------
+        strategy
+            A name, or an object: its fields, where it is a dataclass, are its options.
+
+        Returns
+        -------
+        Settings
+            With the strategy's name and options as run.json will keep them.
+
+        Raises
+        ------
+        OptionError
+            If the object is no strategy, has the name of a built-in one, or options are given beside it.
+        """
+        if isinstance(strategy, str):
+            return replace(self, strategy=strategy, own=None)
+        check_own(strategy)
+        if self.options:
+            raise OptionError(f"strategy {strategy.name!r} is an object, which has its own options; leave them out.")
+        options: dict[str, Any] = asdict(strategy) if is_dataclass(strategy) else {}
+        return replace(self, strategy=strategy.name, options=options, own=strategy)
+
+    def __post_init__(self) -> None:
+        check_measure(self.measure)
+        if self.seed < 0:
+            raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
+        if self.batch is not None and self.batch < 1:
+            raise OptionError(f"batch is {self.batch}; the model is asked about at least one person at a time.")
+
+
+def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
+    """The problem and the strategy that settings ask for.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+
+    Returns
+    -------
+    tuple[Problem, Strategy]
+        The problem, and the strategy.
+
+    Raises
+    ------
+    OptionError
+        If settings make no sense for this subject.
+    CapabilityError
+        If the model lacks what the strategy needs.
+    """
+    evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
+    problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
+    problem.measure = check_measure(settings.measure)
+    return problem, _strategy(settings, problem)
+
+
+def _strategy(settings: Settings, problem: Problem) -> Strategy:
+    """The caller's own strategy, or the one of that name."""
+    if settings.own is None:
+        return make_strategy(settings.strategy, settings.options, problem)
+    check_able(type(settings.own), problem)
+    return settings.own
+
+
+def fitted(
+    settings: Settings, problem: Problem, budget: Budget, before: Run | None = None
+) -> tuple[Settings, Strategy]:
+    """Settings with the options that the strategy fits to a budget, and the strategy that they make.
+
+    Parameters
+    ----------
+    settings
+        As asked for; options that are given stay as they are.
+    problem
+        What is searched.
+    budget
+        Of one task: the whole search, or a part of it.
+    before
+        The run that goes on, if one does: it keeps the options that it began with.
+    """
+    kind, given = STRATEGIES.get(settings.strategy), settings.options
+    if kind is None:  # an enumeration has nothing to fit, nor has an object with options of its own
+        return settings, _strategy(settings, problem)
+    if before is not None:
+        kept = before.manifest["options"] if before.manifest["strategy"] == settings.strategy else {}
+        given = {**{name: kept[name] for name in kept if name in kind.fits}, **given}
+    m, native = problem.evaluator.m, problem.evaluator.native
+    options = kind.fitted(given, people=people_in(budget, m=m, native=native), m=m)
+    return replace(settings, options=options), make_strategy(settings.strategy, options, problem)
+
+
+def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
+    """Settings and facts that run.json keeps about a search.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+    settings
+        Settings of the search.
+    evaluator
+        The model, and how people are evaluated.
+
+    Returns
+    -------
+    dict[str, Any]
+        By name.
+    """
+    noise = noise_of(subject, evaluator)
+    return {
+        "subject": subject.name,
+        "source": subject.source,
+        "identity": subject.identity.document(),
+        "repeats": subject.repeats,
+        "noise": None if noise is None else noise.document(),
+        "protected": list(subject.schema.protected),
+        "strategy": settings.strategy,
+        "options": dict(settings.options),
+        **({} if settings.own is None else {"own_strategy": True}),
+        "seed": settings.seed,
+        "epsilon": evaluator.epsilon,
+        "partition": settings.partition,
+        "measure": settings.measure,
+        "within": settings.within,
+        "min_plausibility": settings.min_plausibility,
+        "batch": settings.batch,
+        "threads": settings.threads,
+        "budget": asdict(settings.budget),
+        "quality": None if subject.quality is None else subject.quality.figures(),
+        "as_is": subject.as_is,
+    }
