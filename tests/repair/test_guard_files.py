@@ -92,6 +92,15 @@ def test_onnx_without_fairbits(
         np.testing.assert_allclose(favourable_of(found, guard.model), guard.scores(inputs), atol=2e-6)  # type: ignore[arg-type]
 
 
+def test_three_classes_go_out_as_onnx_too(rng: np.random.Generator, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    drawn = random_network(rng, [3, 5, 3])
+    network = Network.build(drawn.weights, drawn.biases, head="softmax")
+    guard, subject = _guard(network, 2, classes=("a", "b", "c"), favourable="b")
+    written = export_guard(guard, subject, tmp_path, people().codes)
+    assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"], written.warnings
+
+
 def test_pytorch_without_fairbits(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     guard, subject = _guard(wired(), 2)
