@@ -7,8 +7,8 @@ not on this machine are left out.
     python benchmarks/guard.py [--subjects census,heart] [--attack 20000] [--json FILE]
 
 With --export SECONDS every guard is written to its files first, and the ONNX file itself, loaded again, is attacked for
-so long: nobody may be found above the proved k. `--export 60` is the long form. `--export-only 1,2` attacks the files of
-these guarantees and measures nothing else.
+so long: nobody may be found above the proved k. `--export 60` is the long form. `--export-only 1,2` attacks the files
+of these guarantees and measures nothing else.
 """
 
 from __future__ import annotations
