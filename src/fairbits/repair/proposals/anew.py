@@ -49,9 +49,9 @@ class Anew:
     def words(self) -> str:
         """How it was made."""
         return (
-            f"a network of the same shape without weights on protected inputs, trained anew on the labels: "
-            f"{self.updates} updates, chosen by cross-validation on training rows ({self.accuracy:.1%} there, "
-            f"balanced {self.balanced_accuracy:.1%})"
+            f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
+            f"trained anew on the labels: {self.updates} updates, chosen by cross-validation on training rows "
+            f"({self.accuracy:.1%} there, balanced {self.balanced_accuracy:.1%})"
         )
 
 
@@ -128,7 +128,7 @@ def trained_anew(
 
 def _mean(networks: list[Network], inputs: npt.NDArray[np.float32]) -> Doubles:
     """What networks say on the mean."""
-    return np.mean([one.scores(inputs) for one in networks], axis=0, dtype=np.float64)
+    return np.asarray(np.mean([one.scores(inputs) for one in networks], axis=0, dtype=np.float64))
 
 
 def _taught(
