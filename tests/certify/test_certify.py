@@ -84,6 +84,55 @@ def test_people_around_rows_are_listed_once_each(changes):
     assert len(np.unique(listed, axis=0)) == len(listed) == (distance <= changes).sum()
 
 
+def test_people_around_rows_who_lack_a_number_are_listed_too():
+    """The code of a missing number lies below its range: it is nobody else's place."""
+    attributes = (
+        Attribute(name="age", kind="integer", low=0, high=4),
+        Attribute(name="pay", kind="integer", low=0, high=3, missing="model"),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    rows = np.array([[3.0, attributes[1].gap, 0.0], [2.0, 0.0, 1.0]])
+    listed = np.concatenate(list(within(schema, rows, 1)))[:, :2]
+    # The first row, five of its neighbours by age and four by pay; the second row with four and three.
+    wanted = {(float(age), rows[0, 1]) for age in range(5)} | {(3.0, float(pay)) for pay in range(4)}
+    wanted |= {(float(age), 0.0) for age in range(5)} | {(2.0, float(pay)) for pay in range(4)}
+    assert {tuple(one) for one in listed.tolist()} == wanted
+    assert len(listed) == len(wanted)
+
+
+def test_whom_a_domain_leaves_out_is_said():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(3)
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=9, missing="model"),
+        Attribute(name="sex", kind="integer", low=0, high=1, protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    codes = np.column_stack([rng.integers(0, 10, 80), rng.integers(0, 2, 80)]).astype(float)
+    inputs = codes.copy()
+    codes[:20, 0], inputs[:20, 0] = attributes[0].gap, np.nan
+    trees = ensemble.HistGradientBoostingClassifier(max_iter=3).fit(inputs, np.where(codes[:, 1] > 0, "yes", "no"))
+    subject = make_subject("gaps", read_model(trees, schema, ModelOptions()), schema, Table(codes, codes[:, 1]))
+    found = certify_subject(subject, CertifyOptions(seconds=5, threads=1))
+    assert found.statements[0].population == "everybody in the domain, except those whose pay is missing"
+
+
+def test_values_too_many_to_list_leave_the_other_statements():
+    rng = np.random.default_rng(5)
+    attributes = (
+        Attribute(name="pay", kind="real", low=0, high=1, step=1e-9),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    codes = np.column_stack([rng.random(50), rng.integers(0, 2, 50)])
+    network = Network.build([[[1.0], [0.5]], [[1.0]]], [[-0.4], [-1.0]], head="sigmoid")
+    subject = make_subject("fine", network, schema, Table(codes, np.zeros(50)))
+    found = certify_subject(subject, CertifyOptions(seconds=0.3, threads=1))
+    assert "attribute 'pay' has 1,000,000,000 values from 0 to 1, too many to list" in found.notes[0]
+    assert {one.kind for one in found.statements} == {"exact", "statistical"}
+
+
 def test_a_large_domain_gets_bounds_that_hold(monkeypatch):
     subject = _subject(np.random.default_rng(2))
     truth = _truth(subject)

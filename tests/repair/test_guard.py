@@ -60,6 +60,15 @@ def test_values_of_any_size_keep_the_bound(scores: npt.NDArray[np.float32], guar
     assert fairbits.qid(guarded.astype(np.float32), epsilon=epsilon).k.max() <= guarantee
 
 
+def test_room_for_rounding_grows_with_tau() -> None:
+    """The average is next to 0, but scores are as large as tau: a float32 there has steps of 0.002."""
+    epsilon, centre = 16071.019007845744, 0.0018458025256429288
+    tau = half_width(3, epsilon, "constrained")
+    own = np.array([-1e6, 1e6, *(centre + np.linspace(-tau, tau, 4))])
+    guarded = clipped(own, np.float64(centre), tau).astype(np.float32)
+    assert fairbits.qid(guarded[None], epsilon=epsilon).k.max() <= 3
+
+
 def _wide() -> Network:
     """As ``wired``, but the sex decides more: k is large."""
     first = wired()

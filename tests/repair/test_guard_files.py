@@ -92,6 +92,15 @@ def test_onnx_without_fairbits(
         np.testing.assert_allclose(favourable_of(found, guard.model), guard.scores(inputs), atol=2e-6)  # type: ignore[arg-type]
 
 
+def test_three_classes_go_out_as_onnx_too(rng: np.random.Generator, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    drawn = random_network(rng, [3, 5, 3])
+    network = Network.build(drawn.weights, drawn.biases, head="softmax")
+    guard, subject = _guard(network, 2, classes=("a", "b", "c"), favourable="b")
+    written = export_guard(guard, subject, tmp_path, people().codes)
+    assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"], written.warnings
+
+
 def test_pytorch_without_fairbits(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     guard, subject = _guard(wired(), 2)
@@ -155,6 +164,23 @@ def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
         found = _bare(tmp_path / "guard.skops", table.codes, tmp_path)
         np.testing.assert_allclose(found, guard.people_scores(table.codes), rtol=1e-5, atol=1e-2)
         assert np.abs(found - forest.predict(table.codes)).max() > 50
+
+
+def test_values_far_larger_than_tau_leave_no_room(tmp_path: Path) -> None:
+    """Room never falls below 0: with values of 10⁹ and τ = 25 the file gives the average, as the guard does."""
+    pytest.importorskip("skops")
+    from sklearn.linear_model import LinearRegression
+
+    table = people()
+    when = 1.7e9 + 900 * table.codes[:, 0] + 4000 * table.codes[:, 1]
+    schema = replace(SCHEMA, target="when", classes=(), favourable=None)
+    line = LinearRegression().fit(table.codes, when)
+    audit = Audit(line, replace(table, labels=when), schema, input_format="codes")
+    guard = Guard.of(audit.subject, guarantee=2, epsilon=25.0, threads=1)
+    write_guard_skops(guard, tmp_path / "guard.skops")
+    twins = guard.subject_twins.expand(table.codes[:5])
+    found = _bare(tmp_path / "guard.skops", twins.reshape(-1, twins.shape[2]), tmp_path)
+    assert np.ptp(found.reshape(twins.shape[:2]), axis=1).max() < 1.0
 
 
 def test_too_many_twins_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

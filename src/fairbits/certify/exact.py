@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema
+from fairbits.domain import Attribute, Codes, Schema
 from fairbits.measure import Evaluator
 
 #: People asked at once.
@@ -69,9 +69,12 @@ def domain_size(schema: Schema) -> int | None:
     free = [schema.attributes[i] for i in schema.free_columns]
     if any(attribute.kind == "real" for attribute in free):
         return None
-    return math.prod(
-        len(attribute.allowed) if attribute.allowed else int(attribute.upper - attribute.low) + 1 for attribute in free
-    )
+    return math.prod(_size(attribute) for attribute in free)
+
+
+def _size(attribute: Attribute) -> int:
+    """How many values people can have, without listing them; of a discrete attribute."""
+    return len(attribute.allowed) if attribute.allowed else int(attribute.upper - attribute.low) + 1
 
 
 def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
@@ -90,15 +93,16 @@ def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
         People as codes, (n, attributes).
     """
     free = list(schema.free_columns)
-    values = [schema.attributes[i].domain_values() for i in free]
-    total = math.prod(len(each) for each in values)
-    person = np.array([attribute.domain_values()[0] for attribute in schema.attributes])
+    sizes = [_size(schema.attributes[i]) for i in free]
+    total = math.prod(sizes)
+    person = np.array([attribute.first for attribute in schema.attributes])
     for start in range(0, total, batch):
         index = np.arange(start, min(start + batch, total), dtype=np.int64)
         codes = np.tile(person, (len(index), 1))
-        for column, each in zip(reversed(free), reversed(values), strict=True):
-            index, place = np.divmod(index, len(each))
-            codes[:, column] = each[place]
+        for column, size in zip(reversed(free), reversed(sizes), strict=True):
+            index, place = np.divmod(index, size)
+            allowed = schema.attributes[column].allowed
+            codes[:, column] = np.array(allowed)[place] if allowed else person[column] + place
         yield codes
 
 
@@ -199,7 +203,7 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
     free = [schema.attributes[i] for i in schema.free_columns]
     if changes and any(attribute.kind == "real" for attribute in free):
         return None
-    others = [max(len(a.domain_values()) - 1, 0) if a.discrete else 0 for a in free]
+    others = [max(_size(a) - 1, 0) if a.discrete else 0 for a in free]
     per_row = sum(math.prod(some) for c in range(changes + 1) for some in combinations(others, c))
     return len(rows) * per_row
 
@@ -247,11 +251,14 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     keys, size = [np.zeros(len(people), np.int64)], 1
     for column in schema.free_columns:
         attribute = schema.attributes[column]
-        count = int(attribute.upper - attribute.low) + 1
+        count = int(attribute.upper - attribute.low) + 2
         if size * count >= 2**62:
             keys.append(np.zeros(len(people), np.int64))
             size = 1
-        keys[-1] = keys[-1] * count + np.rint(people[:, column] - attribute.low).astype(np.int64)
+        places = people[:, column] - attribute.low
+        if attribute.gap is not None:  # a missing number's code lies below the domain: it gets the place after the last
+            places = np.where(people[:, column] == attribute.gap, count - 1, places)
+        keys[-1] = keys[-1] * count + np.rint(places).astype(np.int64)
         size *= count
     if len(keys) == 1:
         return np.sort(np.unique(keys[0], return_index=True)[1])

@@ -19,7 +19,7 @@ from fairbits.certify.rates import Population, RateStatement, group_rates, twin_
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Property, Statement
 from fairbits.engine import box_network, tree_boxes
-from fairbits.errors import CapabilityError, OptionError
+from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network
 from fairbits.subject import Subject
@@ -190,7 +190,7 @@ class _Ladder:
             self.watch(f"asking all {size:,} people")
             if self._whole_domain():
                 return self._done()
-        self._near(pace)
+        self._attempt(lambda: self._near(pace))
         self._sampled(SAMPLE * self.options.seconds)
         if self._fits(size, self.sampled_pace):
             # The sample has shown how quick the model really is: everybody fits the budget after all.
@@ -234,7 +234,7 @@ class _Ladder:
     def _attempt(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except CapabilityError as error:
+        except (CapabilityError, SchemaError) as error:  # of a schema: an attribute with too many values to list
             self.notes.append(str(error))
 
     def _add(
@@ -293,7 +293,7 @@ class _Ladder:
             self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
             return False
         rules = ", as the rules allow" if self.evaluator.validity.any else ""
-        self._asked(asked, f"everybody in the domain{rules}", "Everybody was asked.")
+        self._asked(asked, f"everybody in the domain{rules}{_missing_words(self.subject)}", "Everybody was asked.")
         return True
 
     def _near(self, pace: float) -> None:
@@ -319,7 +319,7 @@ class _Ladder:
     def _sampled(self, seconds: float, *, changes: int | None = None) -> None:
         """A random sample of the domain, or of what is around real rows."""
         if changes is None:
-            population = "the domain, drawn uniformly"
+            population = f"the domain, drawn uniformly{_missing_words(self.subject)}"
         else:
             what = "attribute" if changes == 1 else "attributes"
             population = f"real rows with {changes} {what} drawn anew"
@@ -508,7 +508,16 @@ def _domain_words(subject: Subject) -> str:
     if real:
         steps = ", ".join(f"{a.name} in steps of {a.stride:g}" for a in real[:3]) + (", …" if len(real) > 3 else "")
         words += f" ({steps})"
-    return words
+    return words + _missing_words(subject)
+
+
+def _missing_words(subject: Subject) -> str:
+    """Whom a domain leaves out: a number that is missing is no value of its range."""
+    schema = subject.schema
+    may = [schema.attributes[i] for i in schema.free_columns]
+    names = [a.name for a in may if a.missing is not None and a.kind != "category"]
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f", except those whose {shown} {'is' if len(names) == 1 else 'are'} missing" if names else ""
 
 
 def _near_words(changes: int) -> str:

@@ -151,7 +151,7 @@ def _onnx(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
     from fairbits.repair.proposals.onnx import write_guard_onnx
 
     write_guard_onnx(GuardArrays.of(guard), path)
-    loaded = load_model(path)
+    loaded = load_model(path, schema=guard.schema)
     return lambda codes: loaded.scores(guard.encoding.encode(codes))
 
 

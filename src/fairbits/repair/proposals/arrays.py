@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairbits.errors import CapabilityError
 from fairbits.models import Network
-from fairbits.repair.proposals.clip import HAIR
+from fairbits.repair.proposals.clip import HAIR, least_size
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.twin_rules import TwinRules
 
@@ -27,7 +27,8 @@ class GuardArrays:
     weights: npt.NDArray[np.float64]  # (m,)
     tau: float
     shift: float
-    hair: float
+    hair: float  # room for rounding, as a share of the average
+    size: float  # and of this, where the average is smaller
     proof: str
     rules: TwinRules | None = None
 
@@ -76,6 +77,7 @@ class GuardArrays:
             guard.tau,
             guard.shift,
             HAIR,
+            least_size(guard.tau),
             guard.proof,
             guard.twin_rules,
         )

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
 
-#: Room for rounding, as a share of a score (and of 1, where it is smaller). Scores are float32, whose steps are 6e-8 of
-#: a score; four roundings lie between two twins and the count of their classes. At exactly ε/2 they make k = 2 of 1.
+#: Room for rounding, as a share of a score (see :func:`least_size`). Scores are float32, whose steps are 6e-8 of a
+#: score; four roundings lie between two twins and the count of their classes. At exactly ε/2 they make k = 2 of 1.
 HAIR = 2.0**-20
 #: Log-odds beyond this are not told apart in float32 probabilities.
 _TINY = 1e-9
@@ -76,6 +76,24 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
         return 1 if tau <= epsilon / 2 else 0
     most = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
     return most + (partition == "grid")
+
+
+def least_size(tau: float) -> float:
+    """The size below which no score counts as smaller where room is left for rounding: 1, or tau.
+
+    A score lies within tau of its average, so that it may be as large as tau where the average is 0 (a regression).
+
+    Parameters
+    ----------
+    tau
+        Half width.
+
+    Returns
+    -------
+    float
+        The size.
+    """
+    return max(1.0, tau)
 
 
 def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
@@ -150,7 +168,7 @@ def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
     """
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
-    room = np.maximum(tau - HAIR * np.maximum(1.0, np.abs(centre)), 0.0)
+    room = np.maximum(tau - HAIR * np.maximum(least_size(tau), np.abs(centre)), 0.0)
     return np.asarray(centre + np.clip(own - centre, -room, room))
 
 

@@ -87,7 +87,7 @@ def write_guard_keras(arrays: GuardArrays, path: str | Path) -> None:
     output = centre
     if arrays.tau:
         apart = moved(rest(dense(width, network.weights[0], network.biases[0])(inputs))) - centre
-        size = ops.maximum(ops.max(ops.abs(centre), axis=-1, keepdims=True), 1.0)
+        size = ops.maximum(ops.max(ops.abs(centre), axis=-1, keepdims=True), arrays.size)
         room = ops.maximum(arrays.tau - arrays.hair * size, 0.0)
         far = ops.maximum(ops.max(ops.abs(apart), axis=-1, keepdims=True), 1e-30)
         output = centre + ops.minimum(room / far, 1.0) * apart

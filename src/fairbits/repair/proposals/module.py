@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Codes, Decoder, Schema
-from fairbits.repair.proposals.clip import HAIR
+from fairbits.repair.proposals.clip import HAIR, least_size
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.twin_rules import TwinRules
 
@@ -147,7 +147,7 @@ class Guarded:
     def _apart(self, centre, own):
         apart = own - centre
         far = np.maximum(np.abs(apart).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        size = np.maximum(1.0, np.abs(centre).max(axis=1, keepdims=True))
+        size = np.maximum(DATA["size"], np.abs(centre).max(axis=1, keepdims=True))
         room = np.maximum(DATA["tau"] - DATA["hair"] * size, 0.0)
         return np.minimum(1.0, room / far) * apart
 '''
@@ -174,6 +174,7 @@ def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
         "weights": guard.weights.tolist(),
         "tau": guard.tau,
         "hair": HAIR,
+        "size": least_size(guard.tau),
         "shift": guard.shift,
         "threshold": guard.threshold,
         "classes": list(schema.classes),

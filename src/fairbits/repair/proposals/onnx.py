@@ -144,7 +144,7 @@ class _Graph:
         size = self.node("Abs", [centre])
         if self.network.widths[-1] > 1:
             size = self.node("ReduceMax", [size, self.constant([-1], np.int64)], keepdims=1)
-        size = self.node("Max", [size, self.constant(1.0, np.float64)])
+        size = self.node("Max", [size, self.constant(self.arrays.size, np.float64)])
         hair = self.node("Mul", [size, self.constant(self.arrays.hair, np.float64)])
         room = self.node("Sub", [self.constant(self.arrays.tau, np.float64), hair])
         room = self.node("Max", [room, self.constant(0.0, np.float64)])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fairbits.errors import CapabilityError, MissingDependencyError
 from fairbits.models import estimator_of, feed_of
-from fairbits.repair.proposals.clip import HAIR
+from fairbits.repair.proposals.clip import HAIR, least_size
 from fairbits.repair.proposals.guard import Guard
 
 Doubles = npt.NDArray[np.float64]
@@ -274,7 +274,8 @@ def _perceptron(guard: Guard, *, positive: bool = True) -> Any:
     regression = guard.schema.regression
     shift = guard.shift if regression or positive else -guard.shift  # the stack passes on the second class
     inputs = 2 if guard.tau > 0 else 1
-    first, offsets, slopes, constant = _regression_units(shift) if regression else _moved_units(shift)
+    size = least_size(guard.tau)
+    first, offsets, slopes, constant = _regression_units(shift, size) if regression else _moved_units(shift)
     units = len(first)
     # Layer 1: the same units on each input. A linear form of them is the moved value.
     weights = [np.kron(np.eye(inputs), first[None, :])]
@@ -283,12 +284,15 @@ def _perceptron(guard: Guard, *, positive: bool = True) -> Any:
         centre, own = (np.concatenate([slopes * (i == 0), slopes * (i == 1)]) for i in range(2))
         apart = own - centre  # their constants cancel
         room = np.zeros(inputs * units)
-        width = guard.tau - HAIR
-        if regression:  # rounding grows with the value: room is tau − HAIR · max(1, |c|)
+        if regression:  # rounding grows with the value: room is tau − HAIR · max(size, |c|), and never below 0
             room[2:4] = -HAIR
-        forms = [centre, -centre, apart + room, apart - room, room]
-        weights.append(np.stack(forms, axis=1))
-        biases.append(np.array([constant, -constant, width, -width, width]))
+        # Layer 2: centre, distance and room. Layer 3: the distance, held within the room.
+        weights.append(np.stack([centre, -centre, apart, -apart, room], axis=1))
+        biases.append(np.array([constant, -constant, 0.0, 0.0, guard.tau - HAIR * size]))
+        held = np.zeros((5, 5))
+        held[:2, :2], held[2:4, 2], held[2:4, 3], held[4, 2:] = np.eye(2), (1, -1), (1, -1), (1, -1, 1)
+        weights.append(held)
+        biases.append(np.zeros(5))
         weights.append(np.array([[1.0], [-1.0], [1.0], [-1.0], [-1.0]]))
         biases.append(np.zeros(1))
     else:
@@ -305,10 +309,11 @@ def _perceptron(guard: Guard, *, positive: bool = True) -> Any:
     return made
 
 
-def _regression_units(shift: float) -> tuple[Doubles, Doubles, Doubles, float]:
-    """Weights and offsets of units, and the linear form of them that is the value plus the shift."""
+def _regression_units(shift: float, size: float) -> tuple[Doubles, Doubles, Doubles, float]:
+    """Weights and offsets of units, and the linear form of them that is the value plus the shift; two tell how far its
+    size is beyond ``size``."""
     first = np.array([1.0, -1.0, 1.0, -1.0])
-    offsets = np.array([shift, -shift, shift - 1.0, -shift - 1.0])
+    offsets = np.array([shift, -shift, shift - size, -shift - size])
     return first, offsets, np.array([1.0, -1.0, 0.0, 0.0]), 0.0
 
 

@@ -117,7 +117,7 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
             if arrays.tau == 0:
                 return centre.float()
             apart = self.moved(self.rest(inputs @ self.w0 + self.b0)) - centre
-            size = torch.clamp(centre.abs().amax(-1, keepdim=True), min=1.0)
+            size = torch.clamp(centre.abs().amax(-1, keepdim=True), min=arrays.size)
             room = torch.clamp(arrays.tau - arrays.hair * size, min=0.0)
             far = torch.clamp(apart.abs().amax(-1, keepdim=True), min=float(np.finfo(np.float64).tiny))
             return (centre + torch.clamp(room / far, max=1.0) * apart).float()
