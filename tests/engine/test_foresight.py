@@ -103,9 +103,9 @@ def test_without_tables_slopes_are_all_there_is(rng: np.random.Generator) -> Non
     assert not contributions_of(plan, changes.columns).tabled.any()
 
 
-def test_trees_foresee_changes_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is foreseen by the thresholds that a change crosses is what the model says when it is asked."""
-    from sklearn.ensemble import GradientBoostingClassifier
+def test_trees_foresee_changes_exactly() -> None:
+    """What is foreseen of a change is what the model says when it is asked; large trees are not asked for it."""
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
     from fairbits import Attribute, Schema
     from fairbits.measure import Evaluator
@@ -125,13 +125,17 @@ def test_trees_foresee_changes_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = (codes[:, 1] + codes[:, 0] + codes[:, 2] / 20 > 6).astype(int)
     model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(codes, labels)
     loaded, encoding = load_with_encoding(model, schema)
-    monkeypatch.setattr("fairbits.engine.tree_forecast.MAX_SHARE", 1.0)
     evaluator = Evaluator(loaded, schema, encoding, threads=1)
-    assert evaluator.forecast is not None
+    assert evaluator.foresees
     twins = rng.integers(0, 2, 100)
     changed = np.stack([codes[rng.permutation(400)[:100]] for _ in range(3)])
-    foreseen = evaluator.foreseen(codes[:100], twins, changed)
+    foreseen = evaluator.foreseen(twins, changed)
     for one, told in zip(changed, foreseen, strict=True):
-        np.testing.assert_allclose(told, evaluator.scores_at(one, twins), atol=1e-6)
-    monkeypatch.setattr("fairbits.engine.tree_forecast.MAX_SHARE", 0.0)
-    assert Evaluator(loaded, schema, encoding, threads=1).forecast is None
+        one[:, 0] = twins
+        np.testing.assert_allclose(told, model.predict_proba(one)[:, 1], atol=1e-6)
+    forest = RandomForestClassifier(1, bootstrap=False, max_features=None, random_state=0)
+    guesses = rng.integers(0, 2, 1000)  # which only a tree of hundreds of leaves learns by heart
+    people = np.column_stack([rng.integers(0, 2, 1000), rng.uniform(0, 9, 1000), rng.integers(0, 41, 1000)])
+    for n, quick in ((1000, False), (100, True)):
+        loaded, encoding = load_with_encoding(forest.fit(people[:n], guesses[:n]), schema)
+        assert Evaluator(loaded, schema, encoding, threads=1).foresees is quick

@@ -20,7 +20,7 @@ MAX_CELLS = 32_000_000
 #: Sums of one block of people, in bytes: they stay in the second-level cache.
 BLOCK_BYTES, MAX_BLOCK = 800_000, 512
 #: The same where large trees are walked: the more people come to a node, the less it costs each of them.
-LARGE_BYTES, LARGE_BLOCK = 3_000_000, 8192
+LARGE_BYTES, LARGE_BLOCK = 16_000_000, 16_384
 
 
 class TreePlanner:
@@ -108,6 +108,10 @@ class TreePlanner:
     def _values(self, column: int) -> int:
         """How many values of a protected attribute twins take."""
         return len(np.unique(self.twin_values[:, self.protected[column]]))
+
+    def _axes(self) -> Ints:
+        """How many values each protected attribute has; twins are their grid."""
+        return np.array([self._values(column) for column in self.protected], np.int64)
 
     def _shape(self, tree: int) -> _Shape:
         mine = self.ensemble.nodes(tree)
@@ -296,7 +300,7 @@ class TreePlanner:
             sets=sets,
             members=members,
             values=ensemble.values[walk.nodes[leaf]].ravel(),
-            **walk.twin_lists(self.m),
+            **walk.twin_steps(self._axes()),
         )
 
     def _choices(self) -> tuple[Ints, NDArray[np.bool_]]:

@@ -58,7 +58,7 @@ class LargeTrees(NamedTuple):
     ``rows`` has five numbers per node. A split: attribute, first bin and width of the range that goes left, left and
     right child. A split on a protected attribute has attribute -2, a leaf -1, where its values begin, and its set of
     twins. ``sets`` says where a split's set of bins begins (-1: a range). Set 0 of twins is all of them; others are
-    lists, and for those with many twins a one or nothing for each (``set_flags``: where they begin, -1: a list only).
+    steps between neighbours in the grid of protected values (``axes``: its sizes): where one is, and by how much.
     """
 
     roots: Ints
@@ -71,9 +71,9 @@ class LargeTrees(NamedTuple):
     members: NDArray[np.bool_]
     values: Floats
     set_starts: Ints
-    set_twins: Ints
-    set_flags: Ints
-    flags: Floats
+    set_places: Ints
+    set_steps: Floats
+    axes: Ints
 
 
 class TreeProgram(NamedTuple):

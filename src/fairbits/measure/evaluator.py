@@ -18,13 +18,11 @@ from fairbits.engine import (
     Evaluation,
     Foresight,
     Plan,
-    TreeForecast,
     TreePlan,
     arranged,
     contributions_of,
     contributions_through,
     evaluate,
-    forecast_of,
     foresight,
     gradients,
     masked,
@@ -280,33 +278,32 @@ class Evaluator:
         return {} if self._trees is None else self._trees.thresholds
 
     @cached_property
-    def forecast(self) -> TreeForecast | None:
-        """Foresees what changes do to a tree ensemble by the thresholds they cross; None where that does not pay."""
-        if self._trees is None or not isinstance(self.model, HasTrees):
-            return None
-        return forecast_of(self.model, self.schema, self.encoding)
+    def foresees(self) -> bool:
+        """Whether scores under a change cost next to nothing, so that several may be tried before one is asked about.
 
-    def foreseen(self, codes: Codes, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float64]:
-        """Scores of one twin of each person under several changes, (tries, n), from ``forecast``.
+        So it is with small trees: the kernels score a row in less time than a search needs for one person. Large ones
+        are walked, and a few rows of those cost as much as all twins of a person.
+        """
+        plan = self._lone_trees
+        return plan is not None and len(plan.program.base) == 1 and len(plan.program.large.roots) == 0
+
+    def foreseen(self, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float32]:
+        """Scores of one twin of each person under several changes, (tries, n).
 
         Parameters
         ----------
-        codes
-            The people as they are, (n, attributes).
         twins
-            Which twin of each.
+            Which twin of each person, (n,).
         changed
-            Copies with some codes changed, (tries, n, attributes).
+            The people with some codes changed, (tries, n, attributes).
 
         Returns
         -------
         numpy.ndarray
-            NaN for everybody where a code lies outside of its domain.
+            Scores, (tries, n).
         """
-        assert self.forecast is not None  # noqa: S101 - callers look first
-        tries = changed.copy()
-        tries[:, :, self.twins.columns] = self.twins.values[twins]
-        return self.forecast.scores(self._as_twins(codes, twins), tries, threads=self.threads)
+        tries, n = changed.shape[:2]
+        return self.scores_at(changed.reshape(tries * n, -1), np.tile(twins, tries)).reshape(tries, n)
 
     @property
     def has_gradients(self) -> bool:

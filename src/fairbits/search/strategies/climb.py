@@ -11,8 +11,9 @@ differ.
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
 
 Models without gradients are searched in the same way, with changes taken as they come. For tree ensembles every change
-goes at least as far as the next threshold of the ensemble, and of several changes the one is asked about after which
-the extreme twins get decisions that lie furthest apart: the trees whose thresholds it crosses tell (`tree_forecast`).
+goes at least as far as the next threshold of the ensemble (`crossings`). Where the trees are small, of several changes
+that cross thresholds the one is asked about after which the extreme twins get decisions that lie furthest apart: the
+kernels score both twins in less time than an index of the crossed trees takes to look up.
 
 How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
 members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
@@ -98,13 +99,14 @@ class Climb(Strategy):
         return {**options, "seeds": seeds, "chains": chains or 1}
 
     def prepare(self, problem: Problem) -> None:
-        """Compile the kernel that makes proposals.
+        """Compile the kernel that makes proposals, and plan what is foreseen.
 
         Parameters
         ----------
         problem
             What is searched: the valid domain, real people, and moves.
         """
+        _ = problem.evaluator.foresees  # plans the trees for that
         contributions = problem.evaluator.contributions(problem.free)
         rng = np.random.default_rng(0)  # nothing is drawn: the population is empty
         change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
@@ -250,7 +252,7 @@ class Members:
         )
         if self._thresholds:
             proposed = across(self.people, proposed, self._thresholds, self._discrete)
-            if self._oracle.evaluator.forecast is not None and not self._problem.schema.regression:
+            if self._oracle.evaluator.foresees and not self._problem.schema.regression:
                 proposed = self._most_promising(proposed, rng)
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
         mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
@@ -265,7 +267,7 @@ class Members:
     def _most_promising(self, proposed: Codes, rng: np.random.Generator) -> Codes:
         """Of several changes for every member, the one after which its extreme twins are furthest apart in decision.
 
-        What a change does to a tree ensemble is known from the thresholds that it crosses.
+        Every change crosses a threshold, and the trees are so quick that its effect on two twins is computed outright.
         """
         evaluator, figures = self._oracle.evaluator, self.figures
         more = [
@@ -286,11 +288,11 @@ class Members:
             for _ in range(FORESEEN - 1)
         ]
         tried = np.stack([proposed, *more])
-        low = self._oracle.foreseen(self.people, figures.low_twin, tried)
-        high = self._oracle.foreseen(self.people, figures.high_twin, tried)
+        low = self._oracle.foreseen(figures.low_twin, tried)
+        high = self._oracle.foreseen(figures.high_twin, tried)
         promise = np.minimum(high - evaluator.threshold, evaluator.threshold - low)
         idle = (tried == self.people[None]).all(axis=2)
-        promise[idle | np.isnan(promise)] = -np.inf
+        promise[idle] = -np.inf
         best = promise.argmax(axis=0)
         best[rng.random(len(best)) < BOLD] = 0  # now and then a change is taken as it comes
         return np.asarray(tried[best, np.arange(len(best))])
