@@ -277,34 +277,6 @@ class Evaluator:
         """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
         return {} if self._trees is None else self._trees.thresholds
 
-    @cached_property
-    def foresees(self) -> bool:
-        """Whether scores under a change cost next to nothing, so that several may be tried before one is asked about.
-
-        So it is with small trees: the kernels score a row in less time than a search needs for one person. Large ones
-        are walked, and a few rows of those cost as much as all twins of a person.
-        """
-        plan = self._lone_trees
-        return plan is not None and len(plan.program.base) == 1 and len(plan.program.large.roots) == 0
-
-    def foreseen(self, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float32]:
-        """Scores of one twin of each person under several changes, (tries, n).
-
-        Parameters
-        ----------
-        twins
-            Which twin of each person, (n,).
-        changed
-            The people with some codes changed, (tries, n, attributes).
-
-        Returns
-        -------
-        numpy.ndarray
-            Scores, (tries, n).
-        """
-        tries, n = changed.shape[:2]
-        return self.scores_at(changed.reshape(tries * n, -1), np.tile(twins, tries)).reshape(tries, n)
-
     @property
     def has_gradients(self) -> bool:
         """Whether the model can tell which way its scores go."""

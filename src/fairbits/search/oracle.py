@@ -318,24 +318,6 @@ class Oracle:
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
-    def foreseen(self, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float32]:
-        """Scores of one twin of each person under several changes, (tries, n).
-
-        Parameters
-        ----------
-        twins
-            Position of one twin of each person, (n,).
-        changed
-            Changed copies of these people, (tries, n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Scores, (tries, n).
-        """
-        self.tally.queries += changed.shape[0] * changed.shape[1]
-        return self.evaluator.foreseen(twins, changed)
-
     def again(self, people: Codes) -> Evaluation:
         """Figures of people who have been asked about already: not counted, kept or limited a second time.
 

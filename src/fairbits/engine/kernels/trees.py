@@ -23,6 +23,9 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from fairbits.engine.kernels.simd import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go
+#: left by a set of bins.
+LEAF, TWIN, SET = -1, -2, -3
 #: Stretches of the values of an attribute that is binned by search.
 HINTS = 1024
 
@@ -451,19 +454,19 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
             while True:
                 at = 5 * node
                 attribute = np.int64(rows[at])
-                if attribute >= 0:
-                    mine = bins[attribute]
-                    members = np.int64(large.sets[node])
+                if attribute >= 0 or attribute <= SET:
+                    in_range = attribute >= 0
+                    mine = bins[attribute if in_range else SET - attribute]
                     first, span = rows[at + 1], np.uint32(rows[at + 2])
                     if high - low == 1:  # most of the way down: nobody is left to be parted from
                         bin_ = mine[order[low]]
-                        left = np.uint32(bin_ - first) <= span if members < 0 else large.members[members + bin_]
+                        left = np.uint32(bin_ - first) <= span if in_range else large.members[first + bin_]
                         node = np.int64(rows[at + 4 - np.int64(left)])
                         continue
-                    if members < 0:
+                    if in_range:
                         middle = split_people(order, low, high, mine, first, span)
                     else:
-                        middle = split_members(order, low, high, mine, large.members[members:])
+                        middle = split_members(order, low, high, mine, large.members[first:])
                     if middle == high:
                         node = np.int64(rows[at + 3])
                     elif middle == low:
@@ -472,7 +475,7 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
                         stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], middle, high
                         depth += 1
                         node, high = np.int64(rows[at + 3]), middle
-                elif attribute == -2:
+                elif attribute == TWIN:
                     stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], low, high
                     depth += 1
                     node = np.int64(rows[at + 3])
