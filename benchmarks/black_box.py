@@ -101,7 +101,9 @@ def overhead(people: int, rounds: int) -> list[float]:
     texts = [a.name for a in schema.attributes if a.kind == "category"]
     encoders = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), texts), remainder="passthrough")
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
-    labels = np.where(codes[:, 0] + 40 * codes[:, -1] + np.random.default_rng(3).normal(0, 20, people) > 70, "yes", "no")
+    labels = np.where(
+        codes[:, 0] + 40 * codes[:, -1] + np.random.default_rng(3).normal(0, 20, people) > 70, "yes", "no"
+    )
     shipped = Shipped(make_pipeline(encoders, forest).fit(frame, labels))
     model, encoding = load_with_encoding(shipped, schema)
     evaluator = Evaluator(model, schema, encoding, threads=1)

@@ -8,7 +8,8 @@ A second table is about searches: ID cases per second of `climb` on our kernels,
 the same model behind a plain function, which is asked through its library. What is prepared before the first person is
 asked (plans, clusters, plausibility) is left out on both sides; with one thread seconds are those of the processor.
 
-    python benchmarks/trees.py [--people 10000] [--threads 1] [--rounds 3] [--seconds 20] [--only forest] [--part scores]
+    python benchmarks/trees.py [--people 10000] [--threads 1] [--rounds 3] [--seconds 20] [--only LightGBM]
+                               [--part scores]
 """
 
 from __future__ import annotations

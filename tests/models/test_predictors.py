@@ -98,3 +98,14 @@ def test_a_class_around_a_pipeline_gets_the_frame_that_it_wants() -> None:
     labels = SCHEMA.attributes[SCHEMA.names.index("sex")].labels
     expected = [0.75 if labels[int(code)] == "Male" else 0.25 for code in sex]
     np.testing.assert_allclose(model.scores(encoding.encode(people)), expected)
+
+
+def test_decisions_without_probabilities_say_so() -> None:
+    from sklearn.svm import LinearSVC
+
+    from fairbits.models import ModelOptions, read_model
+
+    people = random_people(np.random.default_rng(0), SCHEMA, 60)
+    model = LinearSVC().fit(people, np.where(people[:, 2] > 1, "yes", "no"))
+    loaded = read_model(model, SCHEMA, ModelOptions())
+    assert any("gives decisions and no probabilities" in note for note in loaded.notes)

@@ -12,8 +12,8 @@ Now and then the best members look at everybody within one change of them, so th
 
 Models without gradients are searched in the same way, with changes taken as they come. What a change does to a tree
 ensemble is foreseen from the thresholds that it crosses: one that crosses none would do nothing, so that every change
-goes at least as far as the next threshold (`crossings`). Scoring several changes first, to ask about the best, was tried
-and left out: the kernels ask about a person in the time that it takes.
+goes at least as far as the next threshold (`crossings`). Scoring several changes first, to ask about the best, was
+tried and left out: the kernels ask about a person in the time that it takes.
 
 How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
 members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
