@@ -99,7 +99,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         notes = (*notes, dummy_note(names, schema))
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
         told = (
-            f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by decision only; "
+            f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
             f"put it into a CalibratedClassifierCV to see how far apart they are."
         )
         notes = (*notes, told)
