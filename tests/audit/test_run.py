@@ -21,9 +21,13 @@ def test_everything_follows_from_a_search(tmp_path: Path) -> None:
     run = audit.search(budget=Budget(evaluations=800), strategy="random", out=tmp_path / "run", threads=1)
     assert isinstance(run, AuditRun)
     found = run.debug(samples=100, threads=1)
+    assert repr(found).startswith("<DebugResult of 'wired': ")
+    assert len(repr(found)) < 120
     assert isinstance(found, DebugResult)
     assert (found.suspect, found.best()[0].neuron) == (CARRIER[0] + 1, CARRIER[1])
     mended = run.repair(max_accuracy_loss=0.02, retrain=False, attack_budget=Budget(evaluations=200), seed=3, threads=1)
+    assert repr(mended).startswith("<RepairResult of 'wired': ")
+    assert len(repr(mended)) < 120
     assert isinstance(mended, RepairResult)
     assert (mended.seed, mended.max_accuracy_loss, mended.chosen.held_out.k_max) == (3, 0.02, 1)
     assert "deactivate-suspect" in mended.names  # it knows what debugging found

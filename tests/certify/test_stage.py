@@ -43,12 +43,14 @@ def audit():
 
 def test_the_door_in_python(audit):
     found = audit.certify(budget="5s", threads=1)
+    assert repr(found).startswith(f"<Certificate: {len(found.statements)} statements (")
     flips = next(one for one in found.statements if one.property == "flips")
     assert (flips.kind, flips.people, flips.falsified, flips.open) == ("exact", 80, 16, 0)
 
 
 def test_a_stage_of_the_audit_writes_and_shows_it(audit, tmp_path):
     done = audit.audit(budget="2s", out=tmp_path / "run", threads=1, skip=["debug", "repair"])
+    assert len(repr(done)) < 120 + len(str(tmp_path))
     assert done.seconds["certify"] is not None
     document = json.loads((tmp_path / "run" / FILE).read_text())
     assert all(set(one) >= KEYS for one in document)

@@ -101,37 +101,3 @@ def test_without_tables_slopes_are_all_there_is(rng: np.random.Generator) -> Non
     assert known.inner.shape == (len(changes.people), 0)
     assert np.array_equal(known.slopes, gradients(plan, changes.people, changes.chosen))
     assert not contributions_of(plan, changes.columns).tabled.any()
-
-
-def test_trees_foresee_changes_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is foreseen by the thresholds that a change crosses is what the model says when it is asked."""
-    from sklearn.ensemble import GradientBoostingClassifier
-
-    from fairbits import Attribute, Schema
-    from fairbits.measure import Evaluator
-    from fairbits.models import load_with_encoding
-
-    rng = np.random.default_rng(0)
-    schema = Schema(
-        (
-            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
-            Attribute(name="pay", kind="real", low=0, high=9),
-            Attribute(name="years", kind="integer", low=0, high=40),
-        ),
-        target="hired",
-        classes=("0", "1"),
-    )
-    codes = np.column_stack([rng.integers(0, 2, 400), rng.uniform(0, 9, 400), rng.integers(0, 41, 400)]).astype(float)
-    labels = (codes[:, 1] + codes[:, 0] + codes[:, 2] / 20 > 6).astype(int)
-    model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(codes, labels)
-    loaded, encoding = load_with_encoding(model, schema)
-    monkeypatch.setattr("fairbits.engine.tree_forecast.MAX_SHARE", 1.0)
-    evaluator = Evaluator(loaded, schema, encoding, threads=1)
-    assert evaluator.forecast is not None
-    twins = rng.integers(0, 2, 100)
-    changed = np.stack([codes[rng.permutation(400)[:100]] for _ in range(3)])
-    foreseen = evaluator.foreseen(codes[:100], twins, changed)
-    for one, told in zip(changed, foreseen, strict=True):
-        np.testing.assert_allclose(told, evaluator.scores_at(one, twins), atol=1e-6)
-    monkeypatch.setattr("fairbits.engine.tree_forecast.MAX_SHARE", 0.0)
-    assert Evaluator(loaded, schema, encoding, threads=1).forecast is None

@@ -80,3 +80,32 @@ def test_keras_gets_a_backend_that_is_there(named, chosen, tmp_path, monkeypatch
         (tmp_path / "keras.json").write_text(named if named == "no json" else json.dumps({"backend": named}))
     _choose_backend()
     assert os.environ.get("KERAS_BACKEND") == chosen
+
+
+def test_a_class_around_a_pipeline_gets_the_frame_that_it_wants() -> None:
+    """It has no names of its own, so arrays are tried first; a frame is what its pipeline knows."""
+
+    class Shipped:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, rows) -> np.ndarray:
+            chance = rows["sex"].map({"Female": 0.25, "Male": 0.75}).to_numpy(float)  # an array has no such column
+            return np.column_stack([1 - chance, chance])
+
+    people = random_people(np.random.default_rng(0), SCHEMA, 20)
+    model, encoding = load_with_encoding(Shipped(), SCHEMA)
+    sex = people[:, SCHEMA.names.index("sex")]
+    labels = SCHEMA.attributes[SCHEMA.names.index("sex")].labels
+    expected = [0.75 if labels[int(code)] == "Male" else 0.25 for code in sex]
+    np.testing.assert_allclose(model.scores(encoding.encode(people)), expected)
+
+
+def test_decisions_without_probabilities_say_so() -> None:
+    from sklearn.svm import LinearSVC
+
+    from fairbits.models import ModelOptions, read_model
+
+    people = random_people(np.random.default_rng(0), SCHEMA, 60)
+    model = LinearSVC().fit(people, np.where(people[:, 2] > 1, "yes", "no"))
+    loaded = read_model(model, SCHEMA, ModelOptions())
+    assert any("gives decisions and no probabilities" in note for note in loaded.notes)

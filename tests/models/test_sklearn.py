@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -293,3 +294,35 @@ def test_decisions_without_probabilities() -> None:
         model = SVC().fit(codes, target)
     box, encoding = load_with_encoding(model, SCHEMA)
     np.testing.assert_array_equal(box.scores(encoding.encode(codes)), (model.predict(codes) == "yes").astype(float))
+
+
+@pytest.mark.parametrize("name", ["stacked", "voting", "calibrated", "spline", "searched", "iterative"])
+def test_skops_files_of_ensembles_and_splines_need_no_trust(name: str, tmp_path: Path) -> None:
+    """What they keep their parts in are numbers and estimators; skops does not know those types by itself."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import StackingClassifier, VotingClassifier
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer
+
+    from fairbits.models.pickles import read_skops
+
+    io = pytest.importorskip("skops.io", reason="the sklearn extra is not installed")
+    plain = LogisticRegression()
+    made = {
+        "stacked": lambda: StackingClassifier([("one", plain)], cv=2),
+        "voting": lambda: VotingClassifier([("one", plain)], voting="soft"),
+        "calibrated": lambda: CalibratedClassifierCV(plain, cv=2),
+        "spline": lambda: make_pipeline(SplineTransformer(n_knots=3), plain),
+        "searched": lambda: GridSearchCV(plain, {"C": [1.0]}, cv=2),
+        "iterative": lambda: make_pipeline(IterativeImputer(max_iter=1), plain),
+    }[name]()
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2))
+    made.fit(rows, np.arange(40) % 2)
+    io.dump(made, tmp_path / "model.skops")
+    read = read_skops(tmp_path / "model.skops", trust_pickle=False)
+    np.testing.assert_array_equal(read.predict_proba(rows), made.predict_proba(rows))

@@ -237,6 +237,10 @@ class AuditResult:
     faults: dict[str, str] = field(default_factory=dict)
     stopped: bool = False
 
+    def __repr__(self) -> str:
+        done = ", ".join(name for name, seconds in self.seconds.items() if seconds is not None)
+        return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
+
 
 def audit_subject(
     subject: Subject,

@@ -104,6 +104,10 @@ class Certificate:
     stopped: bool = False
     rates: tuple[RateStatement, ...] = ()
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(one.kind for one in self.statements))
+        return f"<Certificate: {len(self.statements) + len(self.rates)} statements{kinds and f' ({kinds})'}>"
+
 
 def certify_subject(
     subject: Subject,

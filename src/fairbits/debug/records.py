@@ -426,6 +426,10 @@ class DebugResult:
     sets: NeuronSets | None = None
     q_1: npt.NDArray[np.float64] | None = field(default=None, repr=False)  # of every case
 
+    def __repr__(self) -> str:
+        suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
+        return f"<DebugResult of {self.subject!r}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}{suspect}>"
+
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table
 

@@ -180,6 +180,9 @@ class ModelDiff:
     notes: tuple[str, ...]
     command: str = ""
 
+    def __repr__(self) -> str:
+        return f"<ModelDiff over {self.rows:,} rows: k rises for {self.k_rose:,}, falls for {self.k_fell:,}>"
+
     @property
     def same(self) -> bool:
         """Whether no score differs at all."""

@@ -47,8 +47,6 @@ from .threads import thread_count as thread_count
 from .tree_bounds import TreeBoxes as TreeBoxes
 from .tree_bounds import bound_sums as bound_sums
 from .tree_bounds import tree_boxes as tree_boxes
-from .tree_forecast import TreeForecast as TreeForecast
-from .tree_forecast import forecast_of as forecast_of
 from .tree_leaves import LEFT as LEFT
 from .tree_leaves import OTHER_WAY as OTHER_WAY
 from .tree_leaves import RIGHT as RIGHT

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Numeric, Schema, Twins
+from fairbits.engine.kernels.trees import LEAF, SET, TWIN
 from fairbits.engine.tree_bins import Bins, NoPlan, hints_of
 from fairbits.engine.tree_program import Attributes, Floats, Ints, LargeTrees, SmallTrees, TreePlan, TreeProgram
 from fairbits.engine.tree_walk import Walk
@@ -20,7 +21,7 @@ MAX_CELLS = 32_000_000
 #: Sums of one block of people, in bytes: they stay in the second-level cache.
 BLOCK_BYTES, MAX_BLOCK = 800_000, 512
 #: The same where large trees are walked: the more people come to a node, the less it costs each of them.
-LARGE_BYTES, LARGE_BLOCK = 3_000_000, 8192
+LARGE_BYTES, LARGE_BLOCK = 16_000_000, 16_384
 
 
 class TreePlanner:
@@ -108,6 +109,10 @@ class TreePlanner:
     def _values(self, column: int) -> int:
         """How many values of a protected attribute twins take."""
         return len(np.unique(self.twin_values[:, self.protected[column]]))
+
+    def _axes(self) -> Ints:
+        """How many values each protected attribute has; twins are their grid."""
+        return np.array([self._values(column) for column in self.protected], np.int64)
 
     def _shape(self, tree: int) -> _Shape:
         mine = self.ensemble.nodes(tree)
@@ -267,25 +272,24 @@ class TreePlanner:
         tests, members = self._all_tests()
         walk = Walk.of(ensemble, trees, *self._choices())
         count = len(walk.nodes)
-        rows, sets = np.zeros((count, 5), np.int32), np.full(count, -1, np.int32)
+        rows = np.zeros((count, 5), np.int32)
         leaf, owners = ensemble.feature[walk.nodes] < 0, self.node_owner[walk.nodes]
         rows[:, 3], rows[:, 4] = walk.left, walk.right
         rows[leaf, 0], rows[leaf, 1], rows[leaf, 2] = (
-            -1,
+            LEAF,
             ensemble.width * np.arange(int(leaf.sum())),
             walk.sets[leaf],
         )
         for column in np.unique(owners[~leaf]).tolist():
             mine = np.flatnonzero(~leaf & (owners == column))
             if column not in self.place:
-                rows[mine, 0] = -2
+                rows[mine, 0] = TWIN
                 continue
             ranges = tests[column][self.node_test[walk.nodes[mine]]]
-            nothing = ranges[:, 1] < ranges[:, 0]
-            rows[mine, 0] = self.place[column]
-            rows[mine, 1] = np.where(nothing, -1, ranges[:, 0])
+            in_set, nothing = ranges[:, 2] >= 0, ranges[:, 1] < ranges[:, 0]
+            rows[mine, 0] = np.where(in_set, SET - self.place[column], self.place[column])
+            rows[mine, 1] = np.where(in_set, ranges[:, 2], np.where(nothing, -1, ranges[:, 0]))
             rows[mine, 2] = np.where(nothing, 0, ranges[:, 1] - ranges[:, 0])
-            sets[mine] = ranges[:, 2]
         return LargeTrees(
             roots=walk.roots,
             outputs=np.array(ensemble.output[trees], np.int64),
@@ -293,10 +297,9 @@ class TreePlanner:
             m=self.m,
             depth=walk.depth,
             rows=rows.ravel(),
-            sets=sets,
             members=members,
             values=ensemble.values[walk.nodes[leaf]].ravel(),
-            **walk.twin_lists(self.m),
+            **walk.twin_steps(self._axes()),
         )
 
     def _choices(self) -> tuple[Ints, NDArray[np.bool_]]:

@@ -56,9 +56,10 @@ class LargeTrees(NamedTuple):
     """Trees as nodes in the order of a walk: a node, all of its left side, all of its right side.
 
     ``rows`` has five numbers per node. A split: attribute, first bin and width of the range that goes left, left and
-    right child. A split on a protected attribute has attribute -2, a leaf -1, where its values begin, and its set of
-    twins. ``sets`` says where a split's set of bins begins (-1: a range). Set 0 of twins is all of them; others are
-    lists, and for those with many twins a one or nothing for each (``set_flags``: where they begin, -1: a list only).
+    right child; where a set of bins goes left, the attribute counts down from ``SET`` and the second number says where
+    the set begins. A split on a protected attribute has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and
+    its set of twins. Set 0 of twins is all of them; others are steps between neighbours in the grid of protected values
+    (``axes``: its sizes): where one is, and by how much.
     """
 
     roots: Ints
@@ -67,13 +68,12 @@ class LargeTrees(NamedTuple):
     m: int
     depth: int
     rows: NDArray[np.int32]
-    sets: NDArray[np.int32]
     members: NDArray[np.bool_]
     values: Floats
     set_starts: Ints
-    set_twins: Ints
-    set_flags: Ints
-    flags: Floats
+    set_places: Ints
+    set_steps: Floats
+    axes: Ints
 
 
 class TreeProgram(NamedTuple):

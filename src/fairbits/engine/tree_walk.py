@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from fairbits.engine.tree_program import Ints
 from fairbits.models import Ensemble
 
-#: A set with at least this many twins is also kept as ones and nothings, unless all of these together are too many.
-MANY, MAX_FLAGS = 12, 16_000_000
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
@@ -77,28 +74,30 @@ class Walk:
         roots = place[0] if levels else np.empty(0, np.int64)
         return cls(whole[0], roots, whole[2], whole[3], whole[1], np.array(sets.members), len(levels))
 
-    def twin_lists(self, m: int) -> dict[str, Any]:
+    def twin_steps(self, axes: Ints) -> dict[str, Any]:
         """The sets of twins, as the kernel takes them.
 
         Parameters
         ----------
-        m
-            How many twins there are.
+        axes
+            How many values each protected attribute has: twins are their grid, the last one changing fastest.
 
         Returns
         -------
         dict
-            ``set_starts``, ``set_twins``, ``set_flags`` and ``flags``.
+            ``axes``, ``set_starts``, ``set_places`` and ``set_steps``: sums of the steps along every axis give 1 for
+            each twin of the set and 0 for the others.
         """
-        sizes = self.members.sum(axis=1)
-        many = np.flatnonzero(sizes >= MANY)[: MAX_FLAGS // max(m, 1)]
-        begin = np.full(len(sizes), -1, np.int64)
-        begin[many] = m * np.arange(len(many))
+        steps = self.members.astype(np.float64).reshape(-1, *axes)
+        for axis in range(1, steps.ndim):
+            steps = np.diff(steps, axis=axis, prepend=0.0)
+        steps = steps.reshape(len(self.members), -1)
+        sets, places = np.nonzero(steps)
         return {
-            "set_starts": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            "set_twins": np.nonzero(self.members)[1].astype(np.int64),
-            "set_flags": begin,
-            "flags": self.members[many].astype(np.float64).ravel(),
+            "axes": axes,
+            "set_starts": np.searchsorted(sets, np.arange(len(steps) + 1)).astype(np.int64),
+            "set_places": places.astype(np.int64),
+            "set_steps": steps[sets, places],
         }
 
 

@@ -18,13 +18,11 @@ from fairbits.engine import (
     Evaluation,
     Foresight,
     Plan,
-    TreeForecast,
     TreePlan,
     arranged,
     contributions_of,
     contributions_through,
     evaluate,
-    forecast_of,
     foresight,
     gradients,
     masked,
@@ -289,35 +287,6 @@ class Evaluator:
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
         """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
         return {} if self._trees is None else self._trees.thresholds
-
-    @cached_property
-    def forecast(self) -> TreeForecast | None:
-        """Foresees what changes do to a tree ensemble by the thresholds they cross; None where that does not pay."""
-        if self._trees is None or not isinstance(self.model, HasTrees):
-            return None
-        return forecast_of(self.model, self.schema, self.encoding)
-
-    def foreseen(self, codes: Codes, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float64]:
-        """Scores of one twin of each person under several changes, (tries, n), from ``forecast``.
-
-        Parameters
-        ----------
-        codes
-            The people as they are, (n, attributes).
-        twins
-            Which twin of each.
-        changed
-            Copies with some codes changed, (tries, n, attributes).
-
-        Returns
-        -------
-        numpy.ndarray
-            NaN for everybody where a code lies outside of its domain.
-        """
-        assert self.forecast is not None  # noqa: S101 - callers look first
-        tries = changed.copy()
-        tries[:, :, self.twins.columns] = self.twins.values[twins]
-        return self.forecast.scores(self._as_twins(codes, twins), tries, threads=self.threads)
 
     @property
     def has_gradients(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fairbits.errors import MissingDependencyError, ModelError
@@ -23,6 +25,18 @@ _HARMLESS = {
     # Trees are arrays; they are read as data and checked before anything follows their child numbers.
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    # What ensembles of ensembles and calibrated ones keep their parts in; the parts are listed by themselves.
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.impute._iterative.IterativeImputer",
+    "sklearn.impute._iterative._ImputerTriplet",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+    # The knots and weights of a SplineTransformer, and what makes arrays of them.
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
     # Inside a HistGradientBoosting with categories: the check of its own columns. Whatever function a partial holds
     # is listed by itself, so that no other comes in with it.
     "functools.partial",
@@ -100,11 +114,29 @@ def refuse_untrusted(path: Path, max_model_bytes: int) -> None:
     _types(path, trust_pickle=False)
 
 
-def _types(path: Path, *, trust_pickle: bool) -> list[str]:
+def _skops_io() -> Any:
+    """The package skops.io, without PyTorch.
+
+    To know their names, skops has scikit-learn list all of its estimators, which imports every package inside of it.
+    One of them does nothing but import PyTorch, where that is installed, and takes a second: an empty module stands in
+    for it meanwhile.
+    """
+    bridge = "sklearn.externals.array_api_compat.torch"
+    stands_in = bridge not in sys.modules
+    if stands_in:
+        sys.modules[bridge] = ModuleType(bridge)
     try:
         from skops import io
     except ImportError:
         raise MissingDependencyError("skops", "sklearn", "reading .skops files") from None
+    finally:
+        if stands_in:
+            del sys.modules[bridge]
+    return io
+
+
+def _types(path: Path, *, trust_pickle: bool) -> list[str]:
+    io = _skops_io()
     try:
         unknown: list[str] = io.get_untrusted_types(file=path)
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside

@@ -97,6 +97,12 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     notes = order_note(schema, classes, options, single=single)
     if spread is not None and names is not None:
         notes = (*notes, dummy_note(names, schema))
+    if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
+        told = (
+            f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
+            f"put it into a CalibratedClassifierCV to see how far apart they are."
+        )
+        notes = (*notes, told)
     named = names_decide(schema, classes)
     return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
 
@@ -298,7 +304,8 @@ def _decoding(
         return decoders[stated]
     someone = _someone(decoder, schema)
     complaint, lacking = "", ""
-    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
+    # Without names it was made for arrays, or it is somebody's own class around a pipeline that wants a frame.
+    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes", "frame")
     for way in ways:
         try:
             ask(decoders[way](someone))
@@ -317,7 +324,7 @@ def _decoding(
             f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
             f'as the schema does, say input_format = "codes" under [model].'
         )
-    raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
+    raise ModelError(f"{name} takes neither labels nor codes, as an array or as a frame: {complaint}.")
 
 
 def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) -> str:

@@ -116,6 +116,8 @@ def _no_reader(final: Any) -> str:
     kind = type(final).__name__
     if kind in _LOGISTIC or kind == "SGDClassifier":
         return f"this {kind} does not end in one sigmoid or softmax (its loss, or its way with several classes)."
+    if hasattr(final, "decision_function") and not hasattr(final, "predict_proba"):
+        return f"{kind} gives no probabilities that a reader here could make."
     return f"{kind} is neither linear nor a perceptron nor one of the tree models that have a reader here."
 
 

@@ -142,6 +142,10 @@ class ProxyStudy:
     data_source: str | None = None
     distributed: str | None = None
 
+    def __repr__(self) -> str:
+        names = ", ".join(one.attribute for one in self.attributes)
+        return f"<ProxyStudy of {self.subject.name!r}: {names}>"
+
     @property
     def sees_none(self) -> bool:
         """Whether the model takes no protected attribute at all."""

@@ -237,6 +237,14 @@ class RepairResult:
     measure: Measure = "q_inf"  # what was lowered
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
 
+    def __repr__(self) -> str:
+        before = self.before_held_out.k_mean
+        if self.chosen is None:
+            found = f"nothing chosen of {len(self.repairs)} repairs"
+        else:
+            found = f"{self.chosen.name}, held-out mean k {before:.2f} → {self.chosen.held_out.k_mean:.2f}"
+        return f"<RepairResult of {self.subject!r}: {found}>"
+
     @property
     def regression(self) -> bool:
         """Whether it predicts a number: there are no decisions, so no ID rates either."""

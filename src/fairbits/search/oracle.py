@@ -340,21 +340,6 @@ class Oracle:
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
-    def foreseen(self, people: Codes, twins: npt.NDArray[np.integer[Any]], changed: Codes) -> npt.NDArray[np.float64]:
-        """Scores of one twin of each person under several changes, by the thresholds that they cross, (tries, n).
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-        changed
-            Changed copies of these people, (n, attributes).
-        """
-        self.tally.queries += len(people)
-        return self.evaluator.foreseen(people, twins, changed)
-
     def again(self, people: Codes) -> Evaluation:
         """Figures of people who have been asked about already: not counted, kept or limited a second time.
 

@@ -23,6 +23,9 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from fairbits.engine.kernels.simd import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go
+#: left by a set of bins.
+LEAF, TWIN, SET = -1, -2, -3
 #: Stretches of the values of an attribute that is binned by search.
 HINTS = 1024
 
@@ -163,6 +166,9 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
         if walking:
             walked[:] = 0.0
             large_trees(plan, bins, people, base, walked, order, stack)
+            for p in range(people):
+                for o in range(outputs):
+                    add_up(walked[p], plan.large, o * m)
         for o in range(outputs):
             for z in range(m):
                 into = together[o * m + z]
@@ -387,31 +393,26 @@ def split_members(order, low, high, mine, members):
 
 
 @inlined
-def add_to_twins(large, twins, value, walked, person, first):
-    """Add the value of a leaf to the twins of one person who come to it.
+def add_up(row, large, first):
+    """Steps from twin to twin become what each twin has: sums along one protected attribute after the other.
 
     Parameters
     ----------
+    row
+        Steps of one person, changed in place.
     large
         The large trees as arrays.
-    twins
-        Number of the set of twins.
-    value
-        Value of the leaf.
-    walked
-        Sums by person, changed in place.
-    person
-        Position of the person.
     first
         Position of the output's first twin.
     """
-    flags = large.set_flags[twins]
-    if flags >= 0:  # many of them: all twins at once, times one or nothing
-        for z in range(large.m):
-            walked[person, first + z] += value * large.flags[flags + z]
-    else:
-        for place in range(large.set_starts[twins], large.set_starts[twins + 1]):
-            walked[person, first + large.set_twins[place]] += value
+    stride = large.m
+    for axis in range(len(large.axes)):
+        size = large.axes[axis]
+        whole = stride
+        stride //= size
+        for begin in range(first, first + large.m, whole):
+            for z in range(begin + stride, begin + whole):
+                row[z] += row[z - stride]
 
 
 @compiled
@@ -419,7 +420,8 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
     """Send everybody down every large tree, together: at a split the people of a node are parted in place.
 
     Which twins come to a node does not depend on the person, so that a node knows them: at a split on a protected
-    attribute both sides get all people of the node.
+    attribute both sides get all people of the node. Twins form a grid of protected values, and those of a leaf mostly a
+    box in it: what a leaf adds is kept as steps at the box's corners, which are few, and added up once at the end.
 
     Parameters
     ----------
@@ -432,7 +434,7 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
     base
         Sums that all twins of a person share, (outputs, people), added to in place.
     walked
-        Sums by person, changed in place.
+        Steps between neighbouring twins by person, changed in place; see :func:`add_up`.
     order
         People in the order of their nodes, changed in place.
     stack
@@ -452,14 +454,19 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
             while True:
                 at = 5 * node
                 attribute = np.int64(rows[at])
-                if attribute >= 0:
-                    mine = bins[attribute]
-                    members = np.int64(large.sets[node])
-                    if members < 0:
-                        first, span = rows[at + 1], np.uint32(rows[at + 2])
+                if attribute >= 0 or attribute <= SET:
+                    in_range = attribute >= 0
+                    mine = bins[attribute if in_range else SET - attribute]
+                    first, span = rows[at + 1], np.uint32(rows[at + 2])
+                    if high - low == 1:  # most of the way down: nobody is left to be parted from
+                        bin_ = mine[order[low]]
+                        left = np.uint32(bin_ - first) <= span if in_range else large.members[first + bin_]
+                        node = np.int64(rows[at + 4 - np.int64(left)])
+                        continue
+                    if in_range:
                         middle = split_people(order, low, high, mine, first, span)
                     else:
-                        middle = split_members(order, low, high, mine, large.members[members:])
+                        middle = split_members(order, low, high, mine, large.members[first:])
                     if middle == high:
                         node = np.int64(rows[at + 3])
                     elif middle == low:
@@ -468,18 +475,22 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
                         stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], middle, high
                         depth += 1
                         node, high = np.int64(rows[at + 3]), middle
-                elif attribute == -2:
+                elif attribute == TWIN:
                     stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], low, high
                     depth += 1
                     node = np.int64(rows[at + 3])
                 else:
                     value, twins = np.int64(rows[at + 1]), np.int64(rows[at + 2])
+                    begin, end = large.set_starts[twins], large.set_starts[twins + 1]
                     for w in range(large.width):
                         adds = large.values[value + w]
                         if twins == 0:
                             for place in range(low, high):
                                 base[out + w, order[place]] += adds
                         else:
+                            first = (out + w) * m
                             for place in range(low, high):
-                                add_to_twins(large, twins, adds, walked, order[place], (out + w) * m)
+                                steps = walked[order[place]]
+                                for step in range(begin, end):
+                                    steps[first + large.set_places[step]] += adds * large.set_steps[step]
                     break

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.functions import expit
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded
 from fairbits.models.native.chain import NotNative
@@ -356,6 +357,9 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
         return ""
     mine = fit_to_schema(loaded, schema, options=options)
     ours = mine.model.scores(mine.encoding.encode(codes))  # type: ignore[union-attr]
+    sums = isinstance(loaded.model, TreeModel) and loaded.model.ensemble.link == "logistic"
+    if sums and options.output is None and ((theirs < 0) | (theirs > 1)).any():
+        theirs = expit(theirs)  # trained for an objective of its own, it puts out the sums that a note calls logits
     apart = np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))
     if apart.max() <= _APART:
         return ""

@@ -10,9 +10,10 @@ differ.
 
 Now and then the best members look at everybody within one change of them, so that no better neighbour is overlooked.
 
-Models without gradients are searched in the same way, with changes taken as they come. For tree ensembles every change
-goes at least as far as the next threshold of the ensemble, and of several changes the one is asked about after which
-the extreme twins get decisions that lie furthest apart: the trees whose thresholds it crosses tell (`tree_forecast`).
+Models without gradients are searched in the same way, with changes taken as they come. What a change does to a tree
+ensemble is foreseen from the thresholds that it crosses: one that crosses none would do nothing, so that every change
+goes at least as far as the next threshold (`crossings`). Scoring several changes first, to ask about the best, was
+tried and left out: the kernels ask about a person in the time that it takes.
 
 How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
 members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
@@ -44,8 +45,6 @@ LOOK_EVERY, LOOKERS = 40, 4
 FLIP, ROOM = 3.0, 4.0
 #: Moves of a member after which its gradients are taken again.
 PATIENCE = 3
-#: Changes of a tree ensemble's member that are foreseen, of which one is asked about; and the chance of none.
-FORESEEN, BOLD = 4, 0.1
 #: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
 MIN_SEEDS, MAX_SEEDS, PER_SEED = 64, 512, 2000
 #: Members at most, and generations at least as far as there can be as many.
@@ -250,8 +249,6 @@ class Members:
         )
         if self._thresholds:
             proposed = across(self.people, proposed, self._thresholds, self._discrete)
-            if self._oracle.evaluator.forecast is not None and not self._problem.schema.regression:
-                proposed = self._most_promising(proposed, rng)
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
         mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
         rivals = rng.integers(0, len(proposed), (len(mixing), 2))
@@ -261,39 +258,6 @@ class Members:
         mine, theirs = (self.people[np.ix_(who, free)] for who in (mixing, donors))
         proposed[np.ix_(mixing, free)] = np.where(taken, theirs, mine)
         return proposed
-
-    def _most_promising(self, proposed: Codes, rng: np.random.Generator) -> Codes:
-        """Of several changes for every member, the one after which its extreme twins are furthest apart in decision.
-
-        What a change does to a tree ensemble is known from the thresholds that it crosses.
-        """
-        evaluator, figures = self._oracle.evaluator, self.figures
-        more = [
-            across(
-                self.people,
-                change_some(
-                    self._domain,
-                    self.people,
-                    self._contributions,
-                    NOTHING_KNOWN,
-                    rng,
-                    twins=evaluator.m,
-                    threads=evaluator.threads,
-                ),
-                self._thresholds,
-                self._discrete,
-            )
-            for _ in range(FORESEEN - 1)
-        ]
-        tried = np.stack([proposed, *more])
-        low = self._oracle.foreseen(self.people, figures.low_twin, tried)
-        high = self._oracle.foreseen(self.people, figures.high_twin, tried)
-        promise = np.minimum(high - evaluator.threshold, evaluator.threshold - low)
-        idle = (tried == self.people[None]).all(axis=2)
-        promise[idle | np.isnan(promise)] = -np.inf
-        best = promise.argmax(axis=0)
-        best[rng.random(len(best)) < BOLD] = 0  # now and then a change is taken as it comes
-        return np.asarray(tried[best, np.arange(len(best))])
 
     def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
         """Move half of the members whose twins all score alike towards the decision boundary instead.
