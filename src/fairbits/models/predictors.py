@@ -298,7 +298,7 @@ def _decoding(
         return decoders[stated]
     someone = _someone(decoder, schema)
     complaint, lacking = "", ""
-    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes")
+    ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes", "frame")
     for way in ways:
         try:
             ask(decoders[way](someone))
@@ -317,7 +317,7 @@ def _decoding(
             f"{name} does not take the table's values ({complaint}); if it was trained on codes that number the labels "
             f'as the schema does, say input_format = "codes" under [model].'
         )
-    raise ModelError(f"{name} takes neither labels nor codes: {complaint}.")
+    raise ModelError(f"{name} takes neither labels nor codes, nor a table: {complaint}.")
 
 
 def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) -> str:
