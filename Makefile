@@ -57,6 +57,7 @@ lint: $(VENV)/developer
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.house
+	$(BIN)/python -m tools.mutants --check
 
 format: $(VENV)/developer
 	$(BIN)/ruff check --fix .

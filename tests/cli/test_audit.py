@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.pipeline import AuditOptions, Shares, audit_subject, is_current
+from fairbits.audit.pipeline import AuditOptions, Shares, _Auditing, audit_subject, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject
@@ -76,7 +76,9 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     """Debugging that takes for ever ends when its time is over, and the audit goes on."""
     monkeypatch.setattr("fairbits.debug.run.layer_distances", lambda *_, **__: time.sleep(30))
     said: list[tuple[str, str, str]] = []
-    assert Shares.of(15.0).debug_by < Shares.of(15.0).repair_by < 1.3 * 15.0
+    for seconds in (15.0, 20.0, 60.0, 600.0):
+        plan = Shares.of(seconds)
+        assert plan.debug_by < plan.repair_by <= 1.3 * seconds - plan.certify - 6.0
     auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
     options = AuditOptions(2.0, threads=1, skip=frozenset({"repair"}))
@@ -87,6 +89,20 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     assert "search 0.7 s" in said[0][2]
     assert "repair" not in said[0][2]
     assert found.page.is_file()
+
+
+@pytest.mark.parametrize(("measured", "outcome"), [(0.1, "done"), (1.5, "failed")])
+def test_a_slow_model_is_not_repaired_where_that_would_overrun(measured: float, outcome: str, tmp_path: Path) -> None:
+    """Repair asks a model about as often as measuring ten times does: where that does not fit it is not begun."""
+    subject, said = load_subject("heart"), []
+    run = search_subject(subject, Settings(Budget(evaluations=20), "random", threads=1), tmp_path / "run")
+    auditing = _Auditing(
+        subject, AuditOptions(15.0, threads=1), run.folder, False, lambda *words: said.append(words), lambda: False
+    )
+    auditing.measured = measured
+    auditing._after_search(run, "repair", "repair.json", lambda _: None)
+    assert said[-1][:2] == ("repair", outcome)
+    assert ("fairbits repair" in said[-1][2]) == (outcome == "failed")
 
 
 def test_report_writes_where_it_is_told(run: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typer.main import get_command
 
 from fairbits.cli.app import app
 
+from .calling import fairbits
+
 #: The same name, and on purpose not the same words: what they mean differs with the command.
 OWN_WORDS = {"budget", "seed", "out", "subject", "partition", "repeats"}
 
@@ -101,3 +103,16 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "as_json",
         *GRANTS,
     ]
+
+
+def test_an_option_that_is_given_twice_is_refused() -> None:
+    """Of two lists of protected attributes only the last would be kept, without a word."""
+    for command in ("measure", "search", "audit", "certify"):
+        done = fairbits(command, "heart", "--protected", "sex", "--protected", "age")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert (
+            done.stderr
+            == "fairbits: --protected is given more than once; give it once, the names of a list with commas.\n"
+        )
+    many = fairbits("search", "heart", "--option", "seeds=2", "--option", "wrong=3", "--budget", "1s")
+    assert "no option 'wrong'" in many.stderr

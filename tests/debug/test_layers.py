@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from fairbits import Encoding, Network, Twins
-from fairbits.debug.layers import SMALL, amplification, ballots_of, layer_distances, layer_effects, vote_of
+from fairbits.debug.layers import (
+    SMALL,
+    amplification,
+    ballots_of,
+    influence_of,
+    layer_distances,
+    layer_effects,
+    vote_of,
+)
 from fairbits.engine.distances import widest
 from fairbits.errors import CapabilityError
-from fairbits.measure import Evaluator
+from fairbits.measure import Estimate, Evaluator
 from tests.conftest import random_network, random_people
 from tests.debug.conftest import SCHEMA
 
@@ -71,3 +79,28 @@ def test_batches_change_nothing(rng, people_schema, monkeypatch) -> None:
     protected = np.concatenate([encoding.parts[i].columns for i in twins.columns])
     mine = inputs[0][:, protected]
     assert whole[0, 0] == pytest.approx(np.abs(mine[:, None] - mine[None]).sum(axis=-1).max() / len(protected))
+
+
+def test_the_share_of_votes_has_a_width_where_all_agree() -> None:
+    """Votes of one mind are the same when drawn again: where 95 % vote for a layer, 20 people often all do."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(150):
+        chosen = rng.random(20) < 0.95
+        rho = np.zeros((20, 4))
+        rho[np.arange(20), np.where(chosen, 1, 2)] = 1.0
+        found = vote_of(rho, rng)
+        held += found.share.low <= 0.95 <= found.share.high
+    assert held >= 132  # Wilson's interval holds 92 % of the time here; drawing the votes again 64 %
+
+
+def test_the_influence_is_covered() -> None:
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(100):
+        rho = np.zeros((60, 3))
+        rho[:, 1] = rng.exponential(2.0, 60)
+        held += covers(influence_of(rho, rng), 2.0)
+    assert held >= 86  # a bootstrap of 60 skewed people holds a little less than 95 %
+
+
+def covers(found: Estimate, truth: float) -> bool:
+    return found.low <= truth <= found.high

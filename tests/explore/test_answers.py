@@ -12,6 +12,7 @@ from fairbits import Schema, qid
 from fairbits.domain.rules import Rule
 from fairbits.explore import Explorer
 from fairbits.explore.switches import Hold
+from fairbits.measure import evaluator_of
 from fairbits.models import Do, HasActivations
 from fairbits.store import Run
 from fairbits.subject import make_subject
@@ -134,7 +135,10 @@ def test_a_black_box_says_why_it_has_no_neurons(tmp_path: Path) -> None:
     assert start["layers"] == []
     assert "scores only" in start["no_layers"]
     codes = start["people"][0]["codes"]
-    assert client.ask(codes=codes)["k"] >= 1
+    people = np.stack([row_of(client.explorer, one["codes"]) for one in start["people"][:5]])
+    k = [client.ask(codes=one["codes"])["k"] for one in start["people"][:5]]
+    assert k == evaluator_of(native).evaluate(people).k.tolist()
+    assert max(k) > 1
     refused = client.post("/answer", json={"codes": codes, "hold": [{"layer": 1, "neuron": 0, "at": "zero"}]})
     assert refused.status_code == 422
     assert "no neuron can be held" in refused.json()["error"]

@@ -105,3 +105,14 @@ def test_a_number_of_many_values_is_cut_into_ranges():
 def test_codes_that_name_no_group_are_refused():
     with pytest.raises(OptionError, match="use 0 to 1"):
         Grouping("sex", ("f", "m"), np.array([0, 2]))
+
+
+@pytest.mark.parametrize(("n", "rate"), [(200, 0.005), (300, 0.01), (1000, 0.002), (400, 0.4)])
+def test_the_mean_score_of_a_group_is_covered_where_high_scores_are_rare(n: int, rate: float) -> None:
+    """By the normal law alone it was 60 % of the time for a score that one in 200 has."""
+    rng, held = np.random.default_rng(0), 0
+    everybody = Grouping("all", ("everybody",), np.zeros(n, np.int64))
+    for _ in range(150):
+        found = group_table(everybody, rng, scores=(rng.random(n) < rate).astype(float)).groups[0].mean_score
+        held += found.low <= rate <= found.high
+    assert held >= 138  # 95 % of 150 is 142.5; 138 is two deviations below

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate, bayes_factor, bounded_means, rate_bound, wilson
+from fairbits.measure import Estimate, bayes_factor, bounded_means, lowest_ratio, rate_bound, student_mean, wilson
 from fairbits.measure.intervals import bootstrap_means
 
 
@@ -144,3 +144,31 @@ def test_bayes_factor_by_hand() -> None:
 def test_impossible_questions(call, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint):
         call()
+
+
+@pytest.mark.parametrize(
+    ("rates", "people"),
+    [([0.5] * 2, 40), ([0.5] * 5, 40), ([0.5] * 10, 200), ([0.5, 0.5, 0.5, 0.3], 60), ([0.02, 0.05, 0.05], 100)],
+    ids=str,
+)
+def test_the_lowest_ratio_holds_though_its_groups_were_looked_up(rates: list[float], people: int) -> None:
+    """With ratios to the observed top alone, ten groups of one rate were covered 86 % of the time."""
+    rng, held, worlds = np.random.default_rng(0), 0, 400
+    for _ in range(worlds):
+        found = lowest_ratio(rng.binomial(people, rates), np.full(len(rates), people))
+        if found is None:
+            worlds -= 1
+            continue
+        assert 0 <= found[0].low <= found[0].value <= found[0].high <= 1
+        held += covers(found[0], min(rates) / max(rates))
+    assert held >= 0.93 * worlds
+    assert lowest_ratio([0, 0], [5, 5]) is lowest_ratio([3], [5]) is None
+    assert lowest_ratio([9, 3], [10, 10])[1] == 1
+
+
+@pytest.mark.parametrize("n", [3, 30, 300])
+def test_students_interval_holds(n: int) -> None:
+    rng = np.random.default_rng(n)
+    held = sum(covers(student_mean(rng.normal(2.0, 3.0, n)), 2.0) for _ in range(600))
+    assert 0.93 * 600 <= held <= 0.97 * 600
+    assert (student_mean([4.0]).low, student_mean([4.0]).high) == (-np.inf, np.inf)

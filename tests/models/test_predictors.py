@@ -48,6 +48,24 @@ def test_predict_without_probabilities() -> None:
         scores((0.4,), THREE)
 
 
+def test_a_predictor_that_asks_for_columns_by_name_gets_a_table() -> None:
+    class ByName:
+        def predict_proba(self, rows) -> np.ndarray:
+            share = np.asarray(rows[SCHEMA.attributes[0].name]).astype(str) == "never"
+            return np.column_stack([np.full(len(rows), 0.25), np.full(len(rows), 0.75)]) + share[:, None]
+
+    model, encoding = load_with_encoding(ByName(), SCHEMA)
+    people = random_people(np.random.default_rng(0), SCHEMA, 2)
+    assert sorted({*model.scores(encoding.encode(people)).tolist()}) in ([0.25], [0.75])
+
+    class Neither:
+        def predict_proba(self, rows) -> np.ndarray:
+            raise ValueError("not these")
+
+    with pytest.raises(ModelError, match="takes neither labels nor codes, nor a table: ValueError: not these"):
+        load_with_encoding(Neither(), SCHEMA)
+
+
 def test_a_frame_of_codes_must_be_declared() -> None:
     """Only whoever numbered the labels knows whether the schema numbers them alike."""
 

@@ -42,8 +42,13 @@ AMPLE = 45.0
 #: Below so many seconds repair leaves out what takes long (distilling, sets of neurons), and further training up to
 #: the second figure.
 QUICK, TRAINING = 90.0, 120.0
-#: Repair is not begun with less than this share of the whole left: it could not be ended in time.
-REPAIR_SHARE = 0.45
+#: Repair is not begun after this share of the whole: it could not be ended in time.
+REPAIR_BEGIN = 0.6
+#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
+REPAIR_MEASURES = 10
+#: An audit may take this much of its budget, and so many seconds of it go into starting, the last step of a repair that
+#: is ended, indirect bits and the report.
+MOST, AROUND = 1.3, 6.0
 #: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
 KEPT = 15.0
 
@@ -112,14 +117,15 @@ class Shares:
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
         ample = seconds >= AMPLE
+        certify = min(max(0.2, 0.08 * seconds), 60.0)
         return cls(
             seconds,
             measure=0.2 * seconds,
             search=0.35 * seconds,
             attack=max(0.5, 0.04 * seconds),
             debug_by=0.75 * seconds if seconds >= KEPT else inf,
-            repair_by=1.05 * seconds if seconds >= KEPT else inf,
-            certify=min(max(0.2, 0.08 * seconds), 60.0),
+            repair_by=min(1.05 * seconds, MOST * seconds - certify - AROUND) if seconds >= KEPT else inf,
+            certify=certify,
             samples=1000 if ample else 400,
             retrain=seconds >= TRAINING,
             quick=seconds < QUICK,
@@ -296,7 +302,7 @@ class _Auditing:
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.tell = tell
-        self.begin = work_time()
+        self.begin, self.measured = work_time(), 0.0
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
 
@@ -313,7 +319,9 @@ class _Auditing:
                 self.subject = self.subject.with_repeats(record.get("repeats", 1))
                 del self._evaluator  # it asked the model once for a score
             check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
+        before = self._now
         document = self._timed("measure", self._measure)
+        self.measured = self._now - before
         run = self._search()
         keep_measurement(run.folder, document)
         self._after_search(run, "debug", "debug.json", self._debug)
@@ -405,13 +413,15 @@ class _Auditing:
                 resume=run is not None,
                 watch=watch,
                 stop=self.stop,
+                began=work_time() if self.shares.seconds >= KEPT else None,
             ),
         )
 
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
         used = (run.summary or {}).get("seconds") or 0.0
-        return run.status == "finished" and (self.options.seconds is None or used >= self.shares.search)
+        given = run.manifest["budget"].get("seconds") or 0.0  # preparing and summing up are taken from it
+        return run.status == "finished" and (self.options.seconds is None or max(used, given) >= self.shares.search)
 
     def _settings(self, run: Run | None) -> Settings:
         """As wished; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
@@ -445,7 +455,8 @@ class _Auditing:
         try:
             self._until(stage, limit)("not begun")
             left = limit - self._now
-            if stage == "repair" and limit < inf and left < REPAIR_SHARE * self.shares.seconds:
+            late = self._now > REPAIR_BEGIN * self.shares.seconds or left < REPAIR_MEASURES * self.measured
+            if stage == "repair" and limit < inf and late:
                 raise _LateError(
                     f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
                     f"fairbits repair {self.folder}"

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import typer
 
+from fairbits.cli.command import StrictCommand
 from fairbits.cli.commands.alternatives import alternatives
 from fairbits.cli.commands.audit import audit
 from fairbits.cli.commands.cases import cases
@@ -66,7 +67,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     fleet: "Audit many models and rank them.",
 }
 for command, summary in COMMANDS.items():
-    app.command(short_help=summary)(command)
+    app.command(short_help=summary, cls=StrictCommand)(command)
 app.add_typer(data_app, name="data", short_help="The built-in subjects: list, show, export, add, train.")
 app.add_typer(guard_app, name="guard", short_help="Serve a model whose bound on k is proved for everybody.")
 app.add_typer(gate_app, name="gate", short_help="Pass, fail or inconclusive: did the model get worse?")

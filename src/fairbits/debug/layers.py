@@ -26,7 +26,7 @@ from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, 
 from fairbits.domain import Codes, Inputs, Truth
 from fairbits.engine import widest
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import Estimate, Evaluator
+from fairbits.measure import Estimate, Evaluator, bootstrap_means, wilson
 from fairbits.models import HasActivations, require
 
 #: Keeps ρ finite where twins do not differ yet (ε1 of the paper).
@@ -282,11 +282,11 @@ def vote_of(rho: Floats, rng: np.random.Generator) -> Vote:
     second = int(order[1]) if len(order) > 1 and counts[order[1]] > 0 else None
     return Vote(
         suspect=first + 1,
-        share=_share(counts, drawn, first),
+        share=wilson(int(counts[first]), int(counts.sum())),
         certainty=float((drawn.argmax(axis=1) == first).mean()),
         influence=influence_of(rho, rng),
         runner_up=None if second is None else second + 1,
-        runner_up_share=None if second is None else _share(counts, drawn, second),
+        runner_up_share=None if second is None else wilson(int(counts[second]), int(counts.sum())),
     )
 
 
@@ -305,15 +305,8 @@ def influence_of(rho: Floats, rng: np.random.Generator) -> Estimate:
     Estimate
         With a 95 % interval.
     """
-    largest, n = np.nanmax(rho[:, :-1], axis=1), len(rho)
-    means = [float(largest[rng.integers(0, n, n)].mean()) for _ in range(RESAMPLES // 4)]
-    return Estimate(float(largest.mean()), *np.quantile(means, [0.025, 0.975]).tolist())
-
-
-def _share(counts: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], place: int) -> Estimate:
-    n = int(counts.sum())
-    low, high = np.quantile(drawn[:, place] / n, [0.025, 0.975]).tolist()
-    return Estimate(float(counts[place] / n), low, high)
+    largest = np.nanmax(rho[:, :-1], axis=1)
+    return bootstrap_means(largest[:, None], rng, resamples=RESAMPLES // 4)[0]
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.functions import normal_quantile
-from fairbits.measure import Estimate, Grouping, bounded_means, wilson
+from fairbits.measure import Estimate, Grouping, bounded_means, lowest_ratio, wilson
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -147,8 +146,7 @@ def mean_change(before: Floats, after: Floats, rng: np.random.Generator, *, limi
 def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, str] | None:
     """The lowest selection rate of a group over the highest, with an interval, and whose it is.
 
-    Each ratio to the group of the highest rate gets the interval of Katz and others (1978), half a person added to
-    every count; the groups share the error, so that the lowest of the ratios is covered too.
+    The interval is that of :func:`fairbits.measure.lowest_ratio`.
 
     Parameters
     ----------
@@ -165,22 +163,9 @@ def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, 
         None where no two groups of 30 people or more can be compared, or nobody is selected.
     """
     counts, chosen = _counted(groups, selected)
-    fit = counts >= MIN_GROUP
-    if fit.sum() < 2 or chosen[fit].sum() == 0:
-        return None
-    rates = np.where(fit, chosen / np.maximum(counts, 1), -1.0)
-    top = int(np.argmax(rates))
-    others = np.flatnonzero(fit & (np.arange(len(counts)) != top))
-    z = normal_quantile(1 - (1 - level) / (2 * len(others)))
-    ratios = rates[others] / rates[top]
-    a, n, b, m = chosen[others] + 0.5, counts[others] + 0.5, chosen[top] + 0.5, counts[top] + 0.5
-    half = z * np.sqrt(np.maximum(1 / a - 1 / n + 1 / b - 1 / m, 0))
-    middle = (a / n) / (b / m)
-    lows, highs = middle * np.exp(-half), middle * np.exp(half)
-    lowest = int(np.argmin(ratios))
-    value = float(ratios[lowest])
-    low, high = min(float(lows.min()), value), min(max(float(highs.min()), value), 1.0)
-    return Estimate(value, low, high), f"{groups.name} {groups.labels[others[lowest]]}"
+    fit = np.flatnonzero(counts >= MIN_GROUP)
+    found = lowest_ratio(chosen[fit], counts[fit], level=level)
+    return None if found is None else (found[0], f"{groups.name} {groups.labels[fit[found[1]]]}")
 
 
 def impact_change(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.functions import normal_quantile
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
-from fairbits.measure.intervals import Estimate, bounded_means, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, student_mean, wilson
 from fairbits.subject import Subject
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
@@ -160,7 +159,7 @@ def _means(
         return {"mean_score": None, "calibration": None}
     own = np.asarray(scores[here], dtype=np.float64)
     if not probabilities:
-        return {"mean_score": _mean_of(own), "calibration": None}
+        return {"mean_score": student_mean(own), "calibration": None}
     own = np.clip(own, 0.0, 1.0)
     if labels is None:
         return {"mean_score": _bounded([own], rng, (0.0,), (1.0,))[0], "calibration": None}
@@ -171,21 +170,8 @@ def _means(
 def _bounded(
     columns: Sequence[Floats], rng: np.random.Generator, lows: tuple[float, ...], highs: tuple[float, ...]
 ) -> list[Estimate]:
-    """Means with intervals: by the normal law for many people, by a bounded bootstrap for few."""
-    if len(columns[0]) < 200:
-        return bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400)
-    found = []
-    for values, low, high in zip(columns, lows, highs, strict=True):
-        one = _mean_of(values)
-        found.append(Estimate(one.value, max(one.low, low), min(one.high, high)))
-    return found
-
-
-def _mean_of(values: Floats) -> Estimate:
-    mean = float(values.mean())
-    error = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else float("inf")
-    half = normal_quantile(0.975) * error
-    return Estimate(mean, mean - half, mean + half)
+    """Means with intervals: by the normal law where it is near enough, else by a bounded bootstrap."""
+    return bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05)
 
 
 def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:

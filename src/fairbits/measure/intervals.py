@@ -17,6 +17,10 @@ RESAMPLES = 1000
 BLOCK = 100_000
 #: People from which on the normal law is looked at, and beyond which a bootstrap lets people alike share a weight.
 MANY, ALIKE = 5_000, 1_000
+#: By what share of an interval's half the normal law may miss its ends.
+NEARNESS = 0.01
+#: People up to which an interval by the normal law is widened as Student did (1908).
+FEW = 200
 #: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
 FEW_HITS, FEW_TRIALS = (2, 3), 50
 
@@ -84,6 +88,8 @@ def bounded_means(
     highs: npt.ArrayLike,
     level: float = 0.95,
     resamples: int = RESAMPLES,
+    many: int = MANY,
+    nearness: float = NEARNESS,
 ) -> list[Estimate]:
     """Means of the columns of an (n, c) array whose values are known to lie between ``lows`` and ``highs``.
 
@@ -105,6 +111,8 @@ def bounded_means(
         The share of samples whose interval should hold the true mean.
     resamples
         How often weights are drawn.
+    many, nearness
+        People from which on the normal law may be used, and by what share of an interval's half it may miss its ends.
 
     Returns
     -------
@@ -116,8 +124,8 @@ def bounded_means(
         raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
     bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
     centre = values.mean(axis=0)
-    if len(values) >= MANY:
-        half = _normal_halves(values - centre, level)
+    if len(values) >= many:
+        half = _normal_halves(values - centre, level, nearness)
         if half is not None:
             return _estimates(centre, np.maximum(centre - half, bottom), np.minimum(centre + half, top))
     kinds, counts = values, np.ones(len(values), np.int64)
@@ -147,11 +155,11 @@ def _estimates(
     return [Estimate(float(c), float(low), float(high)) for c, low, high in zip(values, lows, highs, strict=True)]
 
 
-def _normal_halves(centred: npt.NDArray[np.float64], level: float) -> npt.NDArray[np.float64] | None:
+def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: float) -> npt.NDArray[np.float64] | None:
     """Half the width of each mean's interval by the normal law; None where the law is not near enough.
 
     The first term that the law leaves out moves an end by (1 + 2z²)/(6√n) · skewness standard errors (Hall 1992): where
-    that is more than a hundredth of the interval's half, or nobody differs, the bootstrap decides.
+    that is more than ``nearness`` of the interval's half, or nobody differs, the bootstrap decides.
     """
     n, z = len(centred), normal_quantile(0.5 + level / 2)
     squares = centred * centred
@@ -159,7 +167,7 @@ def _normal_halves(centred: npt.NDArray[np.float64], level: float) -> npt.NDArra
     if not np.all(spread > 0):
         return None
     skewness = np.abs((squares * centred).mean(axis=0)) / spread**3
-    if np.any((1 + 2 * z * z) / (6 * np.sqrt(n)) * skewness > z / 100):
+    if np.any((1 + 2 * z * z) / (6 * np.sqrt(n)) * skewness > z * nearness):
         return None
     halves: npt.NDArray[np.float64] = z * spread * np.sqrt(n / (n - 1)) / np.sqrt(n)
     return halves
@@ -205,6 +213,67 @@ def bootstrap_means(
     lows, highs = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     centre = values.mean(axis=0)
     return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
+
+
+def student_mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """A mean of values without a known range, with Student's interval.
+
+    Parameters
+    ----------
+    values
+        One figure for each person.
+    level
+        The share of samples whose interval should hold the true mean.
+
+    Returns
+    -------
+    Estimate
+        Without ends where one person is all there is.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    mean, n, upper = float(given.mean()), len(given), 0.5 + level / 2
+    if n < 2:
+        return Estimate(mean, -np.inf, np.inf)
+    if n <= FEW:
+        from scipy.special import stdtrit
+
+        factor = float(stdtrit(n - 1, upper))
+    else:
+        factor = normal_quantile(upper)
+    half = factor * float(given.std(ddof=1)) / float(np.sqrt(n))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95) -> tuple[Estimate, int] | None:
+    """The lowest rate of several groups over the highest, and whose it is.
+
+    Which groups these are is seen in the same people, so the interval is that of the lowest of all ratios: each pair
+    of groups gets the one of Katz and others (1978), half a person added to every count, and the pairs share the error.
+
+    Parameters
+    ----------
+    hits, trials
+        Of each group, (groups,).
+    level
+        The share of samples whose interval should hold the lowest of the true ratios.
+
+    Returns
+    -------
+    tuple of Estimate and int, or None
+        None where there are no two groups, or nobody is a hit.
+    """
+    found, people = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    if len(people) < 2 or found.sum() == 0:
+        return None
+    rates = found / people
+    lowest, value = int(np.argmin(rates)), float(rates.min() / rates.max())
+    z = normal_quantile(1 - (1 - level) / (len(people) * (len(people) - 1)))
+    inside = (found + 0.5) / (people + 0.5)
+    spread = np.maximum(1 / (found + 0.5) - 1 / (people + 0.5), 0.0)
+    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
+    pairs = ~np.eye(len(people), dtype=bool)
+    low, high = (float((middle * np.exp(sign * half))[pairs].min()) for sign in (-1.0, 1.0))
+    return Estimate(value, min(low, value), min(max(high, value), 1.0)), lowest
 
 
 def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid
+from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid, student_mean
 
 #: People may differ by so many standard deviations per justified attribute (Austin 2011 recommends 0.2).
 CALIPER = 0.2
@@ -145,7 +145,7 @@ def matched_people(
         placebo_k=float(qid(within, epsilon=epsilon).k.mean()),
         span=float(spans.mean()),
         placebo_span=float(placebo.mean()),
-        excess=_mean(spans - placebo),
+        excess=student_mean(spans - placebo),
         caliper=caliper,
         pairs=_pairs(groups, rows, own, near, apart, codes, top),
     )
@@ -204,9 +204,3 @@ def _standard(features: Floats, categorical: tuple[bool, ...]) -> Floats:
         column = features[:, i]
         found[:, i] = column * 1e6 if is_one else column / (column.std() or 1.0)
     return found
-
-
-def _mean(values: Floats) -> Estimate:
-    mean, n = float(values.mean()), len(values)
-    half = 1.959964 * float(values.std(ddof=1)) / np.sqrt(n) if n > 1 else float("inf")
-    return Estimate(mean, mean - half, mean + half)

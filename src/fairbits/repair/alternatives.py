@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
-from fairbits.functions import normal_quantile
-from fairbits.measure import Estimate, bounded_means, wilson
+from fairbits.measure import Estimate, bounded_means, lowest_ratio, student_mean, wilson
 from fairbits.randomness import generator
 from fairbits.repair.evidence import split
 from fairbits.repair.export import export
@@ -283,42 +283,61 @@ def _accuracy(judged: Judged, *, regression: bool) -> Estimate:
     if not regression:
         right = judged.answers == judged.labels
         return wilson(int(right.sum()), len(right))
-    miss = (np.asarray(judged.answers, np.float64) - judged.labels) ** 2 / (float(np.var(judged.labels)) or 1.0)
-    half = normal_quantile(0.975) * float(miss.std(ddof=1)) / np.sqrt(len(miss)) if len(miss) > 1 else np.inf
-    value = judged.figures.accuracy
+    return explained_variance(judged.answers, judged.labels, judged.figures.accuracy)
+
+
+def explained_variance(answers: npt.ArrayLike, labels: npt.ArrayLike, value: float) -> Estimate:
+    """The share of the variance that answers explain, with an interval by the delta method.
+
+    Both the errors and the variance of the labels come from the same rows, so a row counts with what it adds to the
+    one less what it adds to the other.
+
+    Parameters
+    ----------
+    answers, labels
+        Of the same rows.
+    value
+        The share.
+
+    Returns
+    -------
+    Estimate
+        Never above 1.
+    """
+    truth = np.asarray(labels, dtype=np.float64)
+    errors, spread = (np.asarray(answers, np.float64) - truth) ** 2, (truth - truth.mean()) ** 2
+    around = student_mean((errors - (1 - value) * spread) / (float(spread.mean()) or 1.0))
+    half = (around.high - around.low) / 2
     return Estimate(value, float(value - half), float(min(1.0, value + half)))
 
 
 def _balanced(judged: Judged) -> Estimate:
-    """The mean of the classes' own rates, with an interval by the normal law of rates moved half a row inwards."""
-    rates, spread = [], 0.0
+    """The mean of the classes' own rates; their intervals are put together as Zou and Donner do (2008)."""
+    rates = []
     for label in np.unique(judged.labels):
         mine = judged.labels == label
-        n, hits = int(mine.sum()), int((judged.answers[mine] == label).sum())
-        inside = (hits + 0.5) / (n + 1)
-        rates.append(hits / n)
-        spread += inside * (1 - inside) / n
-    half = normal_quantile(0.975) * float(np.sqrt(spread)) / len(rates)
-    value = float(np.mean(rates))
-    return Estimate(value, max(0.0, value - half), min(1.0, value + half))
+        rates.append(wilson(int((judged.answers[mine] == label).sum()), int(mine.sum())))
+    value = float(np.mean([one.value for one in rates]))
+    below = float(np.sqrt(sum((one.value - one.low) ** 2 for one in rates))) / len(rates)
+    above = float(np.sqrt(sum((one.high - one.value) ** 2 for one in rates))) / len(rates)
+    return Estimate(value, max(0.0, value - below), min(1.0, value + above))
 
 
 def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str | None]:
-    """The lowest impact ratio of single attributes, with Katz's interval of a ratio of two rates (1978)."""
-    found: tuple[Estimate | None, str | None] = (None, None)
-    for one in groups:
-        rates = sorted(one.groups, key=lambda group: group.selection_rate)
-        if len(one.attributes) > 1 or len(rates) < 2 or rates[-1].selection_rate == 0:
-            continue
-        low, high = rates[0], rates[-1]
-        value = low.selection_rate / high.selection_rate
-        if found[0] is None or value < found[0].value:
-            ends = [((g.selection_rate * g.people) + 0.5) / (g.people + 0.5) for g in (low, high)]
-            spread = np.sqrt(sum(1 / (p * g.people) - 1 / g.people for p, g in zip(ends, (low, high), strict=True)))
-            factor = float(np.exp(normal_quantile(0.975) * max(spread, 0.0)))
-            middle = ends[0] / ends[1]
-            found = Estimate(value, min(value, middle / factor), max(value, middle * factor)), one.attributes[0]
-    return found
+    """The lowest impact ratio of single attributes; as many as there are share the error of the interval."""
+    single = [one for one in groups if len(one.attributes) == 1]
+    known = []
+    for one in single:
+        people = np.array([group.people for group in one.groups], dtype=np.float64)
+        chosen = np.array([group.selection_rate for group in one.groups]) * people
+        found = lowest_ratio(chosen, people, level=1 - 0.05 / len(single))
+        if found is not None:
+            known.append((found[0], one.attributes[0]))
+    if not known:
+        return None, None
+    value, attribute = min(known, key=lambda one: one[0].value)
+    low, high = (min(getattr(one, end) for one, _ in known) for end in ("low", "high"))
+    return Estimate(value.value, min(low, value.value), max(high, value.value)), attribute
 
 
 def _saved(

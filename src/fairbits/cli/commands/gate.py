@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
+from fairbits.cli.command import StrictCommand
 from fairbits.cli.options import AsIs, Json, Protected, Threads, granting, names_of, threads_of
 from fairbits.cli.output import print_json
 
@@ -209,4 +210,4 @@ for command, summary in (
     (waivers, "List who answers for what, until when."),
     (card, "A section for a model card: a run's figures, the verdict."),
 ):
-    gate_app.command(short_help=summary)(command)
+    gate_app.command(short_help=summary, cls=StrictCommand)(command)
