@@ -19,12 +19,14 @@ from threadpoolctl import threadpool_limits
 from fairbits.measure import Grouping
 from fairbits.proxies import justified_of, score_bits, usable_bits
 from fairbits.proxies.columns import column_bits
-from tests.proxies.planted import NOTHING_USABLE, SCORES, SOMETHING_USABLE, groups_of
+from tests.proxies.planted import NOTHING_USABLE, NOTHING_USABLE_LATER, SCORES, SOMETHING_USABLE, groups_of
 
 #: The figures of the issue are for these.
 PEOPLE = (1000, 10_000)
 #: The first seed of the repetitions; the rules were tried out on seeds below it.
 FIRST_SEED = 100_000
+#: All planted data with justified attributes.
+FAMILIES = {**NOTHING_USABLE_LATER, **NOTHING_USABLE, **SOMETHING_USABLE}
 
 
 def _told(task: tuple[str, int, int]) -> tuple[float, ...]:
@@ -41,7 +43,7 @@ def _used(task: tuple[str, int, int]) -> tuple[float, ...]:
     """One repetition of usable bits."""
     name, n, seed = task
     rng = np.random.default_rng((n, seed))
-    j, categorical, s, a, truth = {**NOTHING_USABLE, **SOMETHING_USABLE}[name](n, rng)
+    j, categorical, s, a, truth = FAMILIES[name](n, rng)
     one = usable_bits(groups_of(a), justified_of(j, categorical, s, rng), rng)
     if one is None:
         raise RuntimeError(f"{name} with {n} people is too little for a figure")
@@ -126,7 +128,7 @@ def main() -> None:
         if given.repetitions:
             coverage(pool, given.repetitions, of(SCORES))
         if given.claims:
-            claims(pool, given.claims, of([*NOTHING_USABLE, *SOMETHING_USABLE]), tuple(given.people))
+            claims(pool, given.claims, of(FAMILIES), tuple(given.people))
 
 
 def _alone() -> None:

@@ -198,6 +198,76 @@ def stratified(n: int, rng: np.random.Generator) -> Planted:
     return j[:, None].astype(float), (True,), np.where(rng.random(n) < 0.2, 1 - a, a).astype(float), a, truth
 
 
+def whole_numbers(n: int, rng: np.random.Generator) -> Planted:
+    """Justified attributes of few whole numbers; every cell has an effect of its own."""
+    j = np.column_stack([rng.integers(0, 4, n), rng.poisson(2.0, n).clip(max=7)]).astype(float)
+    f = np.random.default_rng(11).normal(size=(4, 8))[j[:, 0].astype(int), j[:, 1].astype(int)]
+    return j, (False,) * 2, f + 0.4 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def uneven_noise(n: int, rng: np.random.Generator) -> Planted:
+    """The noise of the score is up to ten times as wide for some people as for others, and says who they are."""
+    j = rng.normal(size=(n, 3))
+    noise = np.exp(0.8 * j[:, 1]) * rng.normal(size=n)
+    return j, (False,) * 3, j[:, 0] + noise, _drawn(1.5 * j[:, 1] + np.sin(2 * j[:, 0]), rng), 0.0
+
+
+def ten_columns(n: int, rng: np.random.Generator) -> Planted:
+    """All of ten correlated columns count a little, for the score and for the attribute."""
+    j = rng.normal(size=(n, 10)) + 0.7 * rng.normal(size=(n, 1))
+    score = 1 / (1 + np.exp(-(j @ np.linspace(0.8, -0.3, 10) + 0.5 * rng.normal(size=n))))
+    return j, (False,) * 10, score, _drawn(j @ np.linspace(-0.2, 0.7, 10), rng), 0.0
+
+
+def one_in_twenty(n: int, rng: np.random.Generator) -> Planted:
+    """A rare group, mostly where two justified attributes are both high."""
+    j = rng.normal(size=(n, 3))
+    f = np.minimum(j[:, 0], j[:, 1]) + 0.5 * np.abs(j[:, 2])
+    return j, (False,) * 3, f + 0.4 * rng.normal(size=n), _drawn(2 * f - 3.5, rng), 0.0
+
+
+def leaves(n: int, rng: np.random.Generator) -> Planted:
+    """The score is a tree of justified attributes: few values, steps, no noise."""
+    j = rng.uniform(size=(n, 4))
+    place = 4 * (j[:, 0] > 0.3) + 2 * (j[:, 1] > 0.6) + (j[:, 2] > np.where(j[:, 0] > 0.3, 0.2, 0.7))
+    f = np.array([0.1, 0.8, 0.35, 0.6, 0.9, 0.2, 0.5, 0.7])[place.astype(int)]
+    return j, (False,) * 4, f, _drawn(6 * f - 3 + 2 * j[:, 3], rng), 0.0
+
+
+def differences(n: int, rng: np.random.Generator) -> Planted:
+    """Two columns that are nearly the same; what counts is their difference."""
+    base = rng.normal(size=n)
+    j = np.column_stack([base, base + 0.3 * rng.normal(size=n), rng.normal(size=n)])
+    f = 3 * (j[:, 1] - j[:, 0])
+    return j, (False,) * 3, f + 0.5 * j[:, 2] + 0.5 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def rounded(n: int, rng: np.random.Generator) -> Planted:
+    """A probability rounded to two digits; five groups of unequal size."""
+    j = np.column_stack([rng.exponential(size=n), rng.normal(size=n), rng.integers(0, 3, n)])
+    f = np.log1p(j[:, 0]) * np.array([1.0, -1.0, 2.0])[j[:, 2].astype(int)] + 0.6 * j[:, 1]
+    logits = np.column_stack([np.full(n, 2.0), 1.0 + f, 0.5 - f, f * j[:, 1], np.full(n, -0.5)])
+    a = np.argmax(logits + rng.gumbel(size=(n, 5)), axis=1)
+    return j, (False, False, True), np.round(1 / (1 + np.exp(-f - 0.5 * rng.normal(size=n))), 2), a, 0.0
+
+
+def waves(n: int, rng: np.random.Generator) -> Planted:
+    """A score that goes up and down quickly: hard to learn."""
+    j = rng.uniform(-2, 2, size=(n, 2))
+    f = np.sin(5 * j[:, 0]) + np.cos(4 * j[:, 1])
+    return j, (False,) * 2, f + 0.3 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def hidden_column(n: int, rng: np.random.Generator) -> Planted:
+    """A column that is no justified one makes the score differ within cells; the attribute has to do with it."""
+    cell = rng.integers(0, 6, n)
+    a = (rng.random(n) < np.linspace(0.3, 0.7, 6)[cell]).astype(int)
+    channel = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
+    step = (rng.random(n)[:, None] > np.cumsum(channel, axis=1)[a]).sum(axis=1).clip(max=2)
+    truth = float(np.mean([channel_bits(channel, np.array([1 - p, p])) for p in np.linspace(0.3, 0.7, 6)]))
+    return cell[:, None].astype(float), (False,), 4.0 * cell + step, a, truth
+
+
 #: Justified attributes that explain all, and others, by name.
 NOTHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "the trap (rule made on it)": made_on,
@@ -211,10 +281,22 @@ NOTHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "three groups": three_groups,
     "unrelated": unrelated,
 }
+#: The same, made after the rule: they had no part in shaping it.
+NOTHING_USABLE_LATER: dict[str, Callable[[int, np.random.Generator], Planted]] = {
+    "whole numbers": whole_numbers,
+    "uneven noise": uneven_noise,
+    "ten columns that all count": ten_columns,
+    "one in twenty": one_in_twenty,
+    "leaves of a tree": leaves,
+    "differences of columns": differences,
+    "rounded, five groups": rounded,
+    "quick waves": waves,
+}
 SOMETHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "proxy": proxy,
     "shifted": shifted,
     "stratified": stratified,
+    "hidden column": hidden_column,
 }
 
 

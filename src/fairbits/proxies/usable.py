@@ -185,38 +185,59 @@ def usable_bits(
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
     kinds = (*justified.categorical, False, False)
-    sets = {
-        "without": (known, kinds),
-        "with": (np.column_stack([known, justified.scores]), (*kinds, False)),
-        "weak": (weak, kinds),
-        "better": (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
-    }
-    for i, one in enumerate(justified.stand_ins):
-        sets[f"stand-in {i}"] = (np.column_stack([known, one]), (*kinds, False))
-    losses: dict[str, list[Floats]] = {name: [] for name in sets}
+    sets = (
+        (known, kinds),
+        (np.column_stack([known, justified.scores]), (*kinds, False)),
+        (weak, kinds),
+        (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
+    )
     of_row = np.full(len(groups), -1, dtype=np.int64)
     of_row[rows] = codes
-    for half in (0, 1):
-        fit, test = rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]
-        if len(fit) < 20 or len(test) < 20:
-            return None
-        # The same people stop both observers of a comparison, so that chance does not tell them apart.
-        seed = int(rng.integers(2**31))
-        for i, (name, (columns, categorical)) in enumerate(sets.items()):
-            own_seed = seed + max(0, i - 3)
-            losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=own_seed))
-    none, own, weaker, better, *stand_ins = (np.concatenate(losses[name]) for name in sets)
+    halves = [(rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]) for half in (0, 1)]
+    if min(len(one) for half in halves for one in half) < 20:
+        return None
+    # The same people stop both observers of a comparison, so that chance does not tell them apart.
+    seeds = [int(rng.integers(2**31)) for _ in halves]
+
+    def loss(columns: Floats, kinds: tuple[bool, ...], later: int) -> Floats:
+        return np.concatenate(
+            [
+                _log2_loss(columns, kinds, of_row, fit, test, len(kept), seed=seed + later)
+                for (fit, test), seed in zip(halves, seeds, strict=True)
+            ]
+        )
+
+    none, own, weaker, better = (loss(*one, 0) for one in sets)
+    first = _claimed(justified, none, own, weaker, better, None, level=level)
+    if first.bits == 0:
+        return first  # the stand-ins can only take a claim away
+    stand_ins = [
+        loss(np.column_stack([known, one]), (*kinds, False), i) for i, one in enumerate(justified.stand_ins, 1)
+    ]
     return _claimed(justified, none, own, weaker, better, np.stack(stand_ins), level=level)
 
 
 def _claimed(
-    justified: Justified, none: Floats, own: Floats, weaker: Floats, better: Floats, stand_ins: Floats, *, level: float
+    justified: Justified,
+    none: Floats,
+    own: Floats,
+    weaker: Floats,
+    better: Floats,
+    stand_ins: Floats | None,
+    *,
+    level: float,
 ) -> UsableBits:
-    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners."""
+    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners.
+
+    Without stand-ins it is a first look, which errs upwards: the better of the observers that lack the score is not
+    known yet, nor what chance does to a learner.
+    """
     z, root = normal_quantile(level), np.sqrt(len(none))
-    chance = stand_ins.mean(axis=1)
-    fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
-    reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
+    reference, fits = none, 0.0
+    if stand_ins is not None:
+        chance = stand_ins.mean(axis=1)
+        fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
+        reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
     gain, step = np.clip(reference - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
     estimate = float(gain.mean())
     low = estimate - float(np.hypot(z * gain.std(ddof=1) / root, fits))
