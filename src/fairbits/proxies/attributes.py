@@ -232,6 +232,13 @@ class AttributeWork:
             for study in singles
             if study.copies
         ]
+        found += [
+            f"{name} is justified and a copy of {study.attribute}: beyond it the score cannot tell anything about "
+            f"{study.attribute}, so 0 usable bits say nothing here."
+            for study in singles
+            for name in study.copies
+            if name in self.names
+        ]
         if self.exact:
             found.append(
                 "the model takes justified attributes only, so its score adds nothing to them: usable bits are "
