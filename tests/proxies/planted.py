@@ -79,6 +79,43 @@ def rare(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
     return a, np.where(low, 0.1 * rng.random(n), 0.1 + 0.9 * rng.random(n)), channel_bits(channel, base)
 
 
+def two_attributes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Two attributes that depend on each other, a score of six values; a column for each attribute."""
+    base = np.array([0.4, 0.2, 0.1, 0.3])
+    channel = np.array([[5, 3, 2, 1, 1, 1], [1, 4, 3, 2, 1, 1], [1, 1, 2, 3, 4, 1], [1, 1, 1, 2, 3, 6]], dtype=float)
+    channel /= channel.sum(axis=1, keepdims=True)
+    both = rng.choice(4, n, p=base)
+    s = (rng.random(n)[:, None] > np.cumsum(channel, axis=1)[both]).sum(axis=1)
+    return np.column_stack([both // 2, both % 2]), np.minimum(s, 5).astype(float), channel_bits(channel, base)
+
+
+def ten_groups(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Ten groups, each a little more likely to be in a tenth of the score of its own."""
+    base, channel = np.full(10, 0.1), np.full((10, 10), 0.07) + 0.3 * np.eye(10)
+    a = rng.integers(0, 10, n)
+    tenth = np.where(rng.random(n) < 0.3, a, rng.integers(0, 10, n))
+    return a, (tenth + rng.random(n)) / 10, channel_bits(channel, base)
+
+
+def spread(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """One group has the same mean as the other and twice its spread."""
+    a = (rng.random(n) < 0.3).astype(int)
+    return a, rng.normal(size=n) * (1.0 + a), spread_bits()
+
+
+@functools.cache
+def spread_bits() -> float:
+    """I(A;S) of :func:`spread`, by numerical integration."""
+    from scipy import integrate, stats
+
+    def gain(x: float) -> float:
+        one, two = 0.7 * stats.norm.pdf(x), 0.3 * stats.norm.pdf(x, scale=2)
+        mix = one + two
+        return float(sum(p * np.log2(p / (share * mix)) for p, share in ((one, 0.7), (two, 0.3)) if p > 1e-300))
+
+    return float(integrate.quad(gain, -20, 20, limit=400, points=[-3, 0, 3])[0])
+
+
 #: Scores with known bits, by name.
 SCORES = {
     "noisy copy": noisy_copy,
@@ -86,6 +123,9 @@ SCORES = {
     "cauchy": cauchy,
     "five grades, four groups": grades,
     "rare": rare,
+    "two attributes, chained": two_attributes,
+    "ten groups": ten_groups,
+    "spread": spread,
 }
 
 
@@ -258,6 +298,37 @@ def waves(n: int, rng: np.random.Generator) -> Planted:
     return j, (False,) * 2, f + 0.3 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
 
 
+def saturated(n: int, rng: np.random.Generator) -> Planted:
+    """A score cut off at both ends, so that many people have the same."""
+    j = rng.normal(size=(n, 2)) * [1.0, 2.0]
+    f = np.clip(j[:, 0] + 0.5 * j[:, 1] + 0.5 * rng.normal(size=n), -1, 1)
+    return j, (False,) * 2, f, _drawn(1.5 * j[:, 0] - 0.7 * j[:, 1], rng), 0.0
+
+
+def own_slopes(n: int, rng: np.random.Generator) -> Planted:
+    """Eight labels with a slope of their own, one of the labels rare."""
+    label = rng.choice(8, n, p=[0.3, 0.2, 0.15, 0.1, 0.1, 0.08, 0.05, 0.02])
+    x = rng.gamma(2.0, size=n)
+    f = np.linspace(-1, 1, 8)[(label * 3) % 8] * x
+    return np.column_stack([label, x]), (True, False), f + 0.3 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def six_columns(n: int, rng: np.random.Generator) -> Planted:
+    """A probability by a logistic rule of six columns and noise; the attribute follows other weights."""
+    j = rng.normal(size=(n, 6))
+    score = 1 / (1 + np.exp(-j.sum(axis=1) - 0.5 * rng.normal(size=n)))
+    return j, (False,) * 6, score, _drawn(j @ [1.0, 1.0, -1.0, 0.5, 0.0, 0.0], rng), 0.0
+
+
+def eras(n: int, rng: np.random.Generator) -> Planted:
+    """Rules that change with the year; four groups that come and go."""
+    year, x = rng.integers(0, 12, n), rng.uniform(-1, 1, n)
+    f = np.where(year < 4, x, np.where(year < 9, -x, x**2)) + 0.2 * rng.standard_t(4, n)
+    logits = np.column_stack([x, 0.3 * (year - 6), np.where(year < 9, -x, 1.0), np.zeros(n)])
+    a = np.argmax(2 * logits + rng.gumbel(size=(n, 4)), axis=1)
+    return np.column_stack([year, x]).astype(float), (False,) * 2, f, a, 0.0
+
+
 def hidden_column(n: int, rng: np.random.Generator) -> Planted:
     """A column that is no justified one makes the score differ within cells; the attribute has to do with it."""
     cell = rng.integers(0, 6, n)
@@ -291,6 +362,10 @@ NOTHING_USABLE_LATER: dict[str, Callable[[int, np.random.Generator], Planted]] =
     "differences of columns": differences,
     "rounded, five groups": rounded,
     "quick waves": waves,
+    "saturated": saturated,
+    "own slopes": own_slopes,
+    "six columns, logistic": six_columns,
+    "eras": eras,
 }
 SOMETHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "proxy": proxy,

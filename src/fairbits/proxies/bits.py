@@ -171,6 +171,10 @@ class _Cut:
             found += float((ratios * counts).sum())
         return found
 
+    def span(self, codes: Integers) -> float:
+        """How far apart log-ratios can be: the range of the guesses, whoever is asked about."""
+        return max(float(np.ptp(self._ratios(codes, *half)[0])) for half in self.halves)
+
     def guesses(self, codes: Integers) -> tuple[float, float]:
         """How often the likeliest group is right: by the base rate, and by the bin of the score in the other half."""
         after = 0
@@ -219,11 +223,12 @@ def _summed(
         usual = float(np.bincount(joint).max() / n) if n else 1.0
         return ScoreBits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, n, usual, usual)
     links = _links(codes, sizes, scores, rng)
-    ratios = np.zeros(n)
-    for rows, cut, own in links:
+    ratios, spans = np.zeros(n), np.zeros(len(codes))
+    for place, rows, cut, own in links:
         ratios[rows] += cut.log_ratios(own)
+        spans[place] = max(spans[place], cut.span(own))
     shuffles = [
-        sum(cut.total(rng.permutation(own)) / n for _, cut, own in links)
+        sum(cut.total(rng.permutation(own)) / n for _, _, cut, own in links)
         for _ in range(int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES)))
     ]
     base = np.bincount(joint) / n
@@ -236,7 +241,8 @@ def _summed(
     return ScoreBits(
         bits=min(max(0.0, mean), entropy),
         low=min(max(0.0, float(low)), entropy),
-        guaranteed=max(0.0, _bernstein(ratios, span=-np.log2(MIXED) - float(np.log2(base.min())), level=level)),
+        # A person has one log-ratio for each attribute of the chain, so their ranges add up.
+        guaranteed=max(0.0, _bernstein(ratios, span=float(spans.sum()), level=level)),
         placebo=max(0.0, float(np.mean(shuffles))),
         placebo_high=max(0.0, float(np.max(shuffles))),
         entropy=entropy,
@@ -248,18 +254,21 @@ def _summed(
 
 def _links(
     codes: list[Integers], sizes: list[int], scores: npt.NDArray[np.floating], rng: np.random.Generator
-) -> list[tuple[npt.NDArray[np.bool_], _Cut, Integers]]:
-    """The pieces of the chain: the first attribute among everybody, each next one within the groups before it."""
+) -> list[tuple[int, npt.NDArray[np.bool_], _Cut, Integers]]:
+    """The pieces of the chain: the first attribute among everybody, each next one within the groups before it.
+
+    Each has the place of its attribute, the people it is about, their cut and their groups.
+    """
     n = len(scores)
-    links: list[tuple[npt.NDArray[np.bool_], _Cut, Integers]] = []
+    links: list[tuple[int, npt.NDArray[np.bool_], _Cut, Integers]] = []
     before = np.zeros(n, dtype=np.int64)
-    for one, size in zip(codes, sizes, strict=True):
+    for place, (one, size) in enumerate(zip(codes, sizes, strict=True)):
         for group in np.unique(before):
             rows = np.asarray(before == group)
             if rows.sum() < MIN_PEOPLE and links:
                 continue
             present, own = np.unique(one[rows], return_inverse=True)
-            links.append((rows, _Cut(scores[rows], len(present), rng), own.astype(np.int64)))
+            links.append((place, rows, _Cut(scores[rows], len(present), rng), own.astype(np.int64)))
         before = before * size + one
     return links
 

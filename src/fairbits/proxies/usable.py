@@ -5,7 +5,7 @@ score S. The gain in log-loss is what S adds *for such an observer* (Xu et al. 2
 
 The plain gain is no bound. An observer that is weak at J is helped by S as a summary of J although S adds nothing:
 with true value 0 the plain difference said 0.166 bits. So both observers are also given Ŝ = E[S|J], fitted on other
-people by two kinds of learners.
+people by two kinds of learners, and by one after the other.
 
 What is left of the trap is measured by a placebo that no protected value can have reached: observers who have Ŝ from
 half of the people are given Ŝ from all of them (plus the residual of somebody with much the same Ŝ). That gain is the
@@ -35,6 +35,8 @@ MIN_PEOPLE = 200
 NEIGHBOURS = 50
 #: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
 STAND_INS = 8
+#: Estimates of E[S|J]: trees, waves, and trees on what the waves leave; an error that is as near as this is as good.
+LEARNERS, AS_NEAR = 3, 1.02
 #: Gains are cut at so many bits: one person cannot carry the figure.
 CLIP = 6.0
 #: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
@@ -127,24 +129,29 @@ def justified_of(
     n = len(wanted)
     fold = np.zeros(n, dtype=np.int64)
     fold[rng.permutation(n)[: n // 2]] = 1
-    summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
+    summaries, weaker = np.empty((n, LEARNERS)), np.empty((n, LEARNERS))
     waves = Waves.of(features, categorical, rng)
     finished = True
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
-            # Two with other people held out: where one stopped too early by chance, the other seldom does.
-            learned = [boosted(features[people], categorical, wanted[people], rng) for _ in range(2)]
-            finished &= all(one.finished for one in learned)
-            found[here, 0] = np.mean([one.sums(features[here])[0] for one in learned], axis=0)
             with threadpool_limits(limits=1):  # quick alone; threads would only wait for each other
-                found[here, 1] = waves.mean(wanted, people, here)
+                waved = waves.mean(wanted, people)
+            trees = boosted(features[people], categorical, wanted[people], rng)
+            rest = boosted(features[people], categorical, (wanted - waved)[people], rng)
+            found[here, 0] = trees.sums(features[here])[0]
+            found[here, 1] = waved[here]
+            found[here, 2] = waved[here] + rest.sums(features[here])[0]
+            errors = ((found[here][:, [0, 2]] - wanted[here, None]) ** 2).mean(axis=0)
+            # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as
+            # good. It does no harm where other trees that stopped by themselves are as near.
+            done = [error for error, one in zip(errors, (trees, rest), strict=True) if one.finished]
+            finished &= min(done, default=np.inf) <= AS_NEAR * float(errors.min())
     best = _mixed(summaries, wanted)
     left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
     error, fall = float(left.mean()), before - left
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
-    # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
     known = finished and error > 0
     steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
     learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
@@ -184,7 +191,7 @@ def usable_bits(
     if len(rows) < MIN_PEOPLE or len(kept) < 2:
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
-    kinds = (*justified.categorical, False, False)
+    kinds = (*justified.categorical, *(False,) * LEARNERS)
     sets = (
         (known, kinds),
         (np.column_stack([known, justified.scores]), (*kinds, False)),
