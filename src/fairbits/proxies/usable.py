@@ -31,6 +31,8 @@ from fairbits.proxies.learners import Waves, boosted
 MAX_PEOPLE = 40_000
 #: Fewer people than this, and boosted observers say nothing worth printing.
 MIN_PEOPLE = 200
+#: Groups that an observer tells apart, at most: the smaller ones of more are one, which can only lower the figure.
+MAX_GROUPS = 8
 #: Neighbours in order of Ŝ among whom residuals change hands.
 NEIGHBOURS = 50
 #: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
@@ -187,7 +189,8 @@ def usable_bits(
     # A group too small to be in both halves several times is no group that an observer could learn.
     kept = np.flatnonzero(counts >= 20)
     inside = np.isin(codes, kept)
-    rows, codes = rows[inside], np.searchsorted(kept, codes[inside])
+    rows, codes = rows[inside], _merged(np.searchsorted(kept, codes[inside]))
+    kept = kept[:MAX_GROUPS]
     if len(rows) < MIN_PEOPLE or len(kept) < 2:
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
@@ -263,6 +266,16 @@ def _claimed(
         learnable=justified.learnable,
         people=len(gain),
     )
+
+
+def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The same groups, those beyond the largest seven as one where there are more than eight."""
+    sizes = np.bincount(codes)
+    if len(sizes) <= MAX_GROUPS:
+        return codes
+    place = np.full(len(sizes), MAX_GROUPS - 1, dtype=np.int64)
+    place[np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1]] = np.arange(MAX_GROUPS - 1)
+    return place[codes]
 
 
 def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
