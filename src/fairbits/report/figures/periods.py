@@ -12,7 +12,7 @@ from fairbits.domain import shortened
 from fairbits.report.figures.palette import BLUE, GREY, INK, ORANGE
 from fairbits.report.figures.style import Picture, frame, name_axes, picture, say, ticks
 
-#: Lines that can still be told apart, each with its colour; letters of a period's name, and of all names below the axis.
+#: Lines that can still be told apart, each with its colour; letters of a period's name, and of all below the axis.
 COLOURS = (BLUE, ORANGE, GREY, INK)
 NAME_LETTERS, AXIS_LETTERS = 10, 66
 
