@@ -120,6 +120,7 @@ def spread_bits() -> float:
 SCORES = {
     "noisy copy": noisy_copy,
     "normal": gaussian,
+    "normal, small shift": functools.partial(gaussian, shift=0.3),
     "cauchy": cauchy,
     "five grades, four groups": grades,
     "rare": rare,
