@@ -21,7 +21,7 @@ from fairbits.measure import MIN_PEOPLE, Grouping
 
 #: Bins of the score, and people of the fitting half in each at least: with fewer, there are fewer bins. Neighbouring
 #: bins are added up where that guesses better.
-BINS, PEOPLE_PER_BIN = 50, 5
+BINS, PEOPLE_PER_BIN = 50, 10
 #: Weight of the base rate in every guess: no log-ratio falls far below log2 of it, and the mean can only be lowered.
 MIXED = 0.01
 #: Shuffles of the attribute: many where people are few and chance is large.

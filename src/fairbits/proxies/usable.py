@@ -217,7 +217,7 @@ def usable_bits(
             ]
         )
 
-    none, own, weaker, better = (loss(*one, 0) for one in sets)
+    none, own, weaker, better = (loss(columns, which, 0) for columns, which in sets)
     first = _claimed(justified, none, own, weaker, better, None, level=level)
     if first.bits == 0:
         return first  # the stand-ins can only take a claim away

@@ -123,17 +123,17 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     found = _most_told(document) if document is not None and blind else None
     if document is None or found is None:
         return ()
-    sentences = []
+    lines: list[str] = []
     for one in document["groups"]:
         if one["attribute"] == found["attribute"]:
-            sentences += _rates(one)
+            lines += _rates(one)
     pair = found.get("guess_pair")
     if pair is not None and found["bits_low"] > 0:
-        sentences.append(
+        lines.append(
             f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score tells "
             f"which is which in {percent(pair['right'])} of cases (a coin: 50 %)."
         )
-    return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in sentences)
+    return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
 
 
 def _most_told(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
