@@ -158,6 +158,6 @@ def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -
     """
     names = list(available)
     shown = ", ".join(names[:max_shown]) + (f", … ({len(names)} in all)" if len(names) > max_shown else "")
-    close = difflib.get_close_matches(wanted.lower(), [name.lower() for name in names], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(wanted).lower(), [name.lower() for name in names], n=1, cutoff=0.5)
     hint = next((f" Did you mean {name!r}?" for name in names if close and name.lower() == close[0]), "")
     return f"it has: {shown or 'nothing'}.{hint}"

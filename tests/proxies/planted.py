@@ -79,13 +79,54 @@ def rare(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
     return a, np.where(low, 0.1 * rng.random(n), 0.1 + 0.9 * rng.random(n)), channel_bits(channel, base)
 
 
+def two_attributes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Two attributes that depend on each other, a score of six values; a column for each attribute."""
+    base = np.array([0.4, 0.2, 0.1, 0.3])
+    channel = np.array([[5, 3, 2, 1, 1, 1], [1, 4, 3, 2, 1, 1], [1, 1, 2, 3, 4, 1], [1, 1, 1, 2, 3, 6]], dtype=float)
+    channel /= channel.sum(axis=1, keepdims=True)
+    both = rng.choice(4, n, p=base)
+    s = (rng.random(n)[:, None] > np.cumsum(channel, axis=1)[both]).sum(axis=1)
+    return np.column_stack([both // 2, both % 2]), np.minimum(s, 5).astype(float), channel_bits(channel, base)
+
+
+def ten_groups(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Ten groups, each a little more likely to be in a tenth of the score of its own."""
+    base, channel = np.full(10, 0.1), np.full((10, 10), 0.07) + 0.3 * np.eye(10)
+    a = rng.integers(0, 10, n)
+    tenth = np.where(rng.random(n) < 0.3, a, rng.integers(0, 10, n))
+    return a, (tenth + rng.random(n)) / 10, channel_bits(channel, base)
+
+
+def spread(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """One group has the same mean as the other and twice its spread."""
+    a = (rng.random(n) < 0.3).astype(int)
+    return a, rng.normal(size=n) * (1.0 + a), spread_bits()
+
+
+@functools.cache
+def spread_bits() -> float:
+    """I(A;S) of :func:`spread`, by numerical integration."""
+    from scipy import integrate, stats
+
+    def gain(x: float) -> float:
+        one, two = 0.7 * stats.norm.pdf(x), 0.3 * stats.norm.pdf(x, scale=2)
+        mix = one + two
+        return float(sum(p * np.log2(p / (share * mix)) for p, share in ((one, 0.7), (two, 0.3)) if p > 1e-300))
+
+    return float(integrate.quad(gain, -20, 20, limit=400, points=[-3, 0, 3])[0])
+
+
 #: Scores with known bits, by name.
 SCORES = {
     "noisy copy": noisy_copy,
     "normal": gaussian,
+    "normal, small shift": functools.partial(gaussian, shift=0.3),
     "cauchy": cauchy,
     "five grades, four groups": grades,
     "rare": rare,
+    "two attributes, chained": two_attributes,
+    "ten groups": ten_groups,
+    "spread": spread,
 }
 
 
@@ -198,6 +239,107 @@ def stratified(n: int, rng: np.random.Generator) -> Planted:
     return j[:, None].astype(float), (True,), np.where(rng.random(n) < 0.2, 1 - a, a).astype(float), a, truth
 
 
+def whole_numbers(n: int, rng: np.random.Generator) -> Planted:
+    """Justified attributes of few whole numbers; every cell has an effect of its own."""
+    j = np.column_stack([rng.integers(0, 4, n), rng.poisson(2.0, n).clip(max=7)]).astype(float)
+    f = np.random.default_rng(11).normal(size=(4, 8))[j[:, 0].astype(int), j[:, 1].astype(int)]
+    return j, (False,) * 2, f + 0.4 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def uneven_noise(n: int, rng: np.random.Generator) -> Planted:
+    """The noise of the score is up to ten times as wide for some people as for others, and says who they are."""
+    j = rng.normal(size=(n, 3))
+    noise = np.exp(0.8 * j[:, 1]) * rng.normal(size=n)
+    return j, (False,) * 3, j[:, 0] + noise, _drawn(1.5 * j[:, 1] + np.sin(2 * j[:, 0]), rng), 0.0
+
+
+def ten_columns(n: int, rng: np.random.Generator) -> Planted:
+    """All of ten correlated columns count a little, for the score and for the attribute."""
+    j = rng.normal(size=(n, 10)) + 0.7 * rng.normal(size=(n, 1))
+    score = 1 / (1 + np.exp(-(j @ np.linspace(0.8, -0.3, 10) + 0.5 * rng.normal(size=n))))
+    return j, (False,) * 10, score, _drawn(j @ np.linspace(-0.2, 0.7, 10), rng), 0.0
+
+
+def one_in_twenty(n: int, rng: np.random.Generator) -> Planted:
+    """A rare group, mostly where two justified attributes are both high."""
+    j = rng.normal(size=(n, 3))
+    f = np.minimum(j[:, 0], j[:, 1]) + 0.5 * np.abs(j[:, 2])
+    return j, (False,) * 3, f + 0.4 * rng.normal(size=n), _drawn(2 * f - 3.5, rng), 0.0
+
+
+def leaves(n: int, rng: np.random.Generator) -> Planted:
+    """The score is a tree of justified attributes: few values, steps, no noise."""
+    j = rng.uniform(size=(n, 4))
+    place = 4 * (j[:, 0] > 0.3) + 2 * (j[:, 1] > 0.6) + (j[:, 2] > np.where(j[:, 0] > 0.3, 0.2, 0.7))
+    f = np.array([0.1, 0.8, 0.35, 0.6, 0.9, 0.2, 0.5, 0.7])[place.astype(int)]
+    return j, (False,) * 4, f, _drawn(6 * f - 3 + 2 * j[:, 3], rng), 0.0
+
+
+def differences(n: int, rng: np.random.Generator) -> Planted:
+    """Two columns that are nearly the same; what counts is their difference."""
+    base = rng.normal(size=n)
+    j = np.column_stack([base, base + 0.3 * rng.normal(size=n), rng.normal(size=n)])
+    f = 3 * (j[:, 1] - j[:, 0])
+    return j, (False,) * 3, f + 0.5 * j[:, 2] + 0.5 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def rounded(n: int, rng: np.random.Generator) -> Planted:
+    """A probability rounded to two digits; five groups of unequal size."""
+    j = np.column_stack([rng.exponential(size=n), rng.normal(size=n), rng.integers(0, 3, n)])
+    f = np.log1p(j[:, 0]) * np.array([1.0, -1.0, 2.0])[j[:, 2].astype(int)] + 0.6 * j[:, 1]
+    logits = np.column_stack([np.full(n, 2.0), 1.0 + f, 0.5 - f, f * j[:, 1], np.full(n, -0.5)])
+    a = np.argmax(logits + rng.gumbel(size=(n, 5)), axis=1)
+    return j, (False, False, True), np.round(1 / (1 + np.exp(-f - 0.5 * rng.normal(size=n))), 2), a, 0.0
+
+
+def waves(n: int, rng: np.random.Generator) -> Planted:
+    """A score that goes up and down quickly: hard to learn."""
+    j = rng.uniform(-2, 2, size=(n, 2))
+    f = np.sin(5 * j[:, 0]) + np.cos(4 * j[:, 1])
+    return j, (False,) * 2, f + 0.3 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def saturated(n: int, rng: np.random.Generator) -> Planted:
+    """A score cut off at both ends, so that many people have the same."""
+    j = rng.normal(size=(n, 2)) * [1.0, 2.0]
+    f = np.clip(j[:, 0] + 0.5 * j[:, 1] + 0.5 * rng.normal(size=n), -1, 1)
+    return j, (False,) * 2, f, _drawn(1.5 * j[:, 0] - 0.7 * j[:, 1], rng), 0.0
+
+
+def own_slopes(n: int, rng: np.random.Generator) -> Planted:
+    """Eight labels with a slope of their own, one of the labels rare."""
+    label = rng.choice(8, n, p=[0.3, 0.2, 0.15, 0.1, 0.1, 0.08, 0.05, 0.02])
+    x = rng.gamma(2.0, size=n)
+    f = np.linspace(-1, 1, 8)[(label * 3) % 8] * x
+    return np.column_stack([label, x]), (True, False), f + 0.3 * rng.normal(size=n), _drawn(2 * f, rng), 0.0
+
+
+def six_columns(n: int, rng: np.random.Generator) -> Planted:
+    """A probability by a logistic rule of six columns and noise; the attribute follows other weights."""
+    j = rng.normal(size=(n, 6))
+    score = 1 / (1 + np.exp(-j.sum(axis=1) - 0.5 * rng.normal(size=n)))
+    return j, (False,) * 6, score, _drawn(j @ [1.0, 1.0, -1.0, 0.5, 0.0, 0.0], rng), 0.0
+
+
+def eras(n: int, rng: np.random.Generator) -> Planted:
+    """Rules that change with the year; four groups that come and go."""
+    year, x = rng.integers(0, 12, n), rng.uniform(-1, 1, n)
+    f = np.where(year < 4, x, np.where(year < 9, -x, x**2)) + 0.2 * rng.standard_t(4, n)
+    logits = np.column_stack([x, 0.3 * (year - 6), np.where(year < 9, -x, 1.0), np.zeros(n)])
+    a = np.argmax(2 * logits + rng.gumbel(size=(n, 4)), axis=1)
+    return np.column_stack([year, x]).astype(float), (False,) * 2, f, a, 0.0
+
+
+def hidden_column(n: int, rng: np.random.Generator) -> Planted:
+    """A column that is no justified one makes the score differ within cells; the attribute has to do with it."""
+    cell = rng.integers(0, 6, n)
+    a = (rng.random(n) < np.linspace(0.3, 0.7, 6)[cell]).astype(int)
+    channel = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])
+    step = (rng.random(n)[:, None] > np.cumsum(channel, axis=1)[a]).sum(axis=1).clip(max=2)
+    truth = float(np.mean([channel_bits(channel, np.array([1 - p, p])) for p in np.linspace(0.3, 0.7, 6)]))
+    return cell[:, None].astype(float), (False,), 4.0 * cell + step, a, truth
+
+
 #: Justified attributes that explain all, and others, by name.
 NOTHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "the trap (rule made on it)": made_on,
@@ -211,10 +353,26 @@ NOTHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "three groups": three_groups,
     "unrelated": unrelated,
 }
+#: The same, made after the rule: they had no part in shaping it.
+NOTHING_USABLE_LATER: dict[str, Callable[[int, np.random.Generator], Planted]] = {
+    "whole numbers": whole_numbers,
+    "uneven noise": uneven_noise,
+    "ten columns that all count": ten_columns,
+    "one in twenty": one_in_twenty,
+    "leaves of a tree": leaves,
+    "differences of columns": differences,
+    "rounded, five groups": rounded,
+    "quick waves": waves,
+    "saturated": saturated,
+    "own slopes": own_slopes,
+    "six columns, logistic": six_columns,
+    "eras": eras,
+}
 SOMETHING_USABLE: dict[str, Callable[[int, np.random.Generator], Planted]] = {
     "proxy": proxy,
     "shifted": shifted,
     "stratified": stratified,
+    "hidden column": hidden_column,
 }
 
 

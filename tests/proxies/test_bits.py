@@ -5,7 +5,7 @@ import pytest
 
 from fairbits.measure import Grouping
 from fairbits.proxies import chained_bits, score_bits
-from tests.proxies.planted import gaussian, noisy_copy, two_groups
+from tests.proxies.planted import gaussian, groups_of, noisy_copy, two_groups
 
 
 @pytest.mark.parametrize("plant", [noisy_copy, gaussian])
@@ -82,3 +82,31 @@ def test_the_same_seed_gives_the_same_figures():
     a, s, _ = gaussian(1500, np.random.default_rng(0))
     first, second = (score_bits(two_groups(a), s, np.random.default_rng(5)) for _ in range(2))
     assert first == second
+
+
+def test_small_shifts_and_many_groups_are_not_lost_in_bins():
+    """Fifty bins of few people would guess worse than the base rate; the fitting half says how many to have."""
+    rng = np.random.default_rng(6)
+    a, s, truth = gaussian(10_000, rng, shift=0.3)
+    found = score_bits(two_groups(a), s, rng)
+    assert 0.005 < found.low <= truth
+    assert found.bits > 0.6 * truth
+    code = rng.integers(0, 12, 2000)
+    copied = score_bits(groups_of(code), code.astype(float), rng)
+    assert copied.bits > 0.8 * copied.entropy
+
+
+def test_an_attribute_more_never_hides_what_the_first_tells():
+    rng = np.random.default_rng(7)
+    a, s, _ = gaussian(3000, rng)
+    idle = two_groups(rng.integers(0, 2, 3000), "idle")
+    one, both = score_bits(two_groups(a), s, rng), chained_bits([two_groups(a), idle], s, rng)
+    assert both.bits == pytest.approx(one.bits, abs=0.01)
+
+
+def test_ranges_of_a_chain_add_up_in_the_guaranteed_bound():
+    """The score tells the second attribute within the first, so that a person has two log-ratios of full range."""
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(0, 2, 2000), rng.integers(0, 2, 2000)
+    both = chained_bits([two_groups(a), two_groups(b, "race")], (2 * a + b).astype(float), rng)
+    assert 0 < both.guaranteed < both.low <= 2.0

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fairbits.proxies.columns import column_bits
-from tests.proxies.planted import two_groups
+from tests.proxies.planted import groups_of, two_groups
 
 
 def test_xor_proxies_that_no_single_column_shows_are_found_by_the_fall():
@@ -32,3 +33,33 @@ def test_a_copy_is_named():
     found = column_bits(two_groups(a), codes, ("noise", "mirror"), rng.random(2000), rng)
     assert [one.column for one in found if one.copy] == ["mirror"]
     assert found[0].column == "mirror"
+
+
+@pytest.mark.parametrize(
+    ("n", "shares"),
+    [(200, (0.5, 0.5)), (300, (0.6, 0.2, 0.1, 0.07, 0.03)), (1000, (0.99, 0.01)), (300, (0.01,) * 100)],
+    ids=["two groups", "five groups", "a rare group", "a hundred groups"],
+)
+def test_copies_are_named_whatever_the_groups(n, shares):
+    rng = np.random.default_rng(4)
+    a = rng.choice(len(shares), n, p=shares)
+    labels = rng.permutation(len(shares))
+    columns = {
+        "same": a,
+        "other labels": labels[a],
+        "nearly always": np.where(rng.random(n) < 0.1, rng.permutation(a), a),
+        "noise": rng.normal(size=n),
+        "number of the row": np.arange(n),
+        "constant": np.zeros(n),
+    }
+    codes = np.column_stack(list(columns.values())).astype(float)
+    found = column_bits(groups_of(a), codes, tuple(columns), rng.random(n), rng)
+    assert {one.column for one in found if one.copy} == {"same", "other labels"}
+
+
+def test_a_finer_column_that_tells_all_is_a_copy_too():
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 3, 600)
+    codes = np.column_stack([10 * a + rng.integers(0, 10, 600), a + 0.8 * rng.random(600)]).astype(float)
+    found = column_bits(groups_of(a), codes, ("zip", "measured"), rng.random(600), rng)
+    assert all(one.copy for one in found)

@@ -143,6 +143,9 @@ def test_an_audit_of_scores_speaks_of_groups_and_indirect_bits_only(folder):
     assert sex["guess_pair"]["right"] > 0.7
     page = (folder / "run" / "report.html").read_text(encoding="utf-8")
     assert "Knowing the score tells 0." in page
+    assert "Decided favourably, by sex: m " in page  # in plain words, below the headline
+    assert "Of two people, one f and one m, the score tells which is which in " in page
+    assert page.index('<section id="indirect"') < page.index('<section id="decided"')  # what was found leads
     assert "The model is not at hand" in page
     assert "Alike on the justified attributes, not in" in page  # matched people as portraits
     assert 'id="pic-periods' in page
@@ -178,6 +181,27 @@ def test_over_time(folder):
     assert all(one.bits[0].score is not None and one.bits[0].score.low > 0.1 for one in periods)
     with pytest.raises(OptionError, match="not in the table"):
         audit.proxies(by="moon")
+
+
+def test_scores_without_a_target_have_matched_people_and_scoring_rates(folder):
+    text = 'justified = ["income"]\n[table]\npath = "people.csv"\nscore = "p"\n' + ATTRIBUTES
+    found = Audit.of(_subject(folder, text)).proxies()
+    sex = found.document()["attributes"][0]
+    assert sex["bits_low"] > 0.2
+    assert sex["matched"]["people"] > 500
+    rows = found.groups[0].groups
+    assert all(one.selection_rate is None and one.scoring_ratio is not None for one in rows)
+    level = Audit.of(_subject(folder, text.replace('"p"', '"month"'))).proxies()  # a score of two values
+    assert level.attributes[0].matched is not None
+
+
+def test_names_that_are_no_text_and_a_single_name(folder):
+    audit = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
+    assert audit.proxies(justified="income").justified == ("income",)
+    with pytest.raises(SchemaError, match="justified attribute 3 is not in the schema"):
+        audit.proxies(justified=[3])
+    with pytest.raises(OptionError, match="names 3, which is not in the table"):
+        audit.proxies(by=3)
 
 
 @pytest.mark.parametrize(

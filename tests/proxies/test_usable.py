@@ -52,3 +52,26 @@ def test_too_few_people_or_one_group_is_no_figure():
     few = justified_of(j, (False,) * 4, s, rng)
     assert usable_bits(two_groups(a), few, rng) is None
     assert usable_bits(two_groups(np.zeros(150)), few, rng) is None
+
+
+def test_of_many_groups_the_smaller_ones_are_one():
+    rng = np.random.default_rng(3)
+    j, a = rng.normal(size=(3000, 1)), rng.integers(0, 60, 3000)
+    found = usable_bits(groups_of(a), justified_of(j, (False,), j[:, 0] + (a == 0), rng), rng)
+    assert found is not None
+    assert found.people == 3000
+    told = rng.choice(12, 3000, p=[0.5] + [0.5 / 11] * 11)
+    found = usable_bits(groups_of(told), justified_of(j, (False,), j[:, 0] + (told == 0), rng), rng)
+    assert found is not None
+    assert 0.5 < found.low <= found.bits < 1.05  # whether somebody is of the largest group: one bit
+
+
+def test_a_score_of_many_justified_columns_does_not_hide_a_finding():
+    """Trees alone learn a sum of six columns too slowly to show a learning curve."""
+    rng = np.random.default_rng(0)
+    a, j = rng.integers(0, 2, 8000), rng.normal(size=(8000, 6))
+    proxy = np.where(rng.random(8000) < 0.2, 1 - a, a)
+    score = 1 / (1 + np.exp(-j.sum(axis=1) - proxy))
+    found = usable_bits(two_groups(a), justified_of(j, (False,) * 6, score, rng), rng)
+    assert found is not None
+    assert 0.1 < found.low <= 0.2781  # the proxy tells 1 - h(0.2)

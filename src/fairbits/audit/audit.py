@@ -373,7 +373,7 @@ class Audit:
         from fairbits.proxies import study_subject
         from fairbits.store import write_json
 
-        chosen = None if justified is None else tuple(justified)
+        chosen = (justified,) if isinstance(justified, str) else None if justified is None else tuple(justified)
         found = study_subject(
             self.subject,
             justified=chosen,

@@ -4,6 +4,7 @@ from .bits import bits_limit as bits_limit
 from .bits import qid as qid
 from .decided import Decided as Decided
 from .decided import decided_rows as decided_rows
+from .defaults import REGRESSION_SHARE as REGRESSION_SHARE
 from .defaults import default_epsilon as default_epsilon
 from .defaults import evaluator_of as evaluator_of
 from .evaluator import Evaluator as Evaluator

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Twins
 from fairbits.errors import rows_named
-from fairbits.measure import Decided, Grouping, crossed, default_epsilon, qid
+from fairbits.measure import REGRESSION_SHARE, Decided, Grouping, crossed, default_epsilon, qid
 from fairbits.proxies.bits import ScoreBits, chained_bits, score_bits
 from fairbits.proxies.columns import ColumnBits, column_bits, strata_of
 from fairbits.proxies.matched import matched_people
@@ -94,10 +94,9 @@ class AttributeWork:
             self.say(f"columns that tell {groups.name}")
             columns = self._columns(groups)
             if self.names:
-                epsilon = default_epsilon(self.subject.schema, self.subject.table)
                 rng = self._rng("matched", groups.name)
                 matched = matched_people(
-                    groups, self.features, self.categorical, self.decided.scores, rng, epsilon=epsilon
+                    groups, self.features, self.categorical, self.decided.scores, rng, epsilon=self._tolerance()
                 )
         pair = best_pair(groups, self.decided.scores)
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
@@ -150,6 +149,14 @@ class AttributeWork:
         self.say(f"usable bits about {name}")
         return usable_bits(groups, self.learned, self._rng("usable", name))
 
+    def _tolerance(self) -> float:
+        """Scores closer than this are one class; without a target the spread of the scores themselves says it."""
+        schema, table = self.subject.schema, self.subject.table
+        if not schema.regression or (table.labels is not None and not self.subject.scores_only):
+            return default_epsilon(schema, table)
+        low, high = np.quantile(self.decided.scores, [0.01, 0.99])
+        return float(REGRESSION_SHARE * (high - low)) or 1.0  # a score of one value is one class, whatever is said here
+
     def _takes(self, name: str) -> bool:
         """Whether the model takes an attribute."""
         schema = self.subject.schema
@@ -177,7 +184,7 @@ class AttributeWork:
             for piece, block in twins.blocks(people):
                 inputs = subject.encoding.encode(block.reshape(-1, people.shape[1]))
                 scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1, twins.m)
-        found = qid(scores, epsilon=default_epsilon(subject.schema, table))
+        found = qid(scores, epsilon=self._tolerance())
         return float(found.q_inf.mean()), score_bits(groups.take(rows), scores.mean(axis=1), rng)
 
     def _columns(self, groups: Grouping) -> tuple[ColumnBits, ...]:
@@ -231,6 +238,13 @@ class AttributeWork:
             f"{', '.join(study.copies)} tells {study.attribute} almost completely: a copy of it."
             for study in singles
             if study.copies
+        ]
+        found += [
+            f"{name} is justified and a copy of {study.attribute}: beyond it the score cannot tell anything about "
+            f"{study.attribute}, so 0 usable bits say nothing here."
+            for study in singles
+            for name in study.copies
+            if name in self.names
         ]
         if self.exact:
             found.append(

@@ -12,8 +12,9 @@ from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
 from fairbits.proxies.bits import log_ratios, score_bits
 
-#: A column that tells so large a share of all bits about an attribute is a copy of it.
-COPY = 0.98
+#: A column that leaves no more than this share of the mistakes of a guess without it is a copy of the attribute;
+#: fewer mistakes than so many without it show nothing.
+COPY_MISTAKES, MIN_MISTAKES = 0.01, 5
 #: Bins of a justified attribute within which a column is permuted.
 BINS = 10
 
@@ -104,10 +105,39 @@ def column_bits(
             lost = before - after
             centre, half = float(lost.mean()), z * float(lost.std(ddof=1)) if len(lost) > 1 else 0.0
             fall = (centre, centre - half, centre + half)
-        copy = alone.entropy > 0 and alone.bits >= COPY * alone.entropy
+        copy = _is_copy(people[:, i], own.codes, len(own.labels))
         mean, low, high = fall
         found.append(ColumnBits(name, alone.bits, alone.low, alone.placebo, mean, low, high, copy))
     return tuple(sorted(found, key=lambda one: (-(one.fall if one.fall is not None else one.bits), -one.bits)))
+
+
+def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> bool:
+    """Whether the groups of the others with the same value, or with the nearest one, tell nearly everybody's group.
+
+    Bits would not do: smoothing and bins keep them well below all there is where groups are rare or many.
+    """
+    sizes = np.bincount(codes, minlength=n_groups)
+    shared = sizes[codes] > 1  # whoever is alone in a group can be told by nobody
+    column, codes = column[shared], codes[shared]
+    without = len(codes) - int(sizes.max(initial=0))
+    if without < MIN_MISTAKES:
+        return False
+    values, place = np.unique(column, return_inverse=True)
+    if len(values) < 2:
+        return False
+    counts = np.bincount(place * n_groups + codes, minlength=len(values) * n_groups).reshape(-1, n_groups)
+    gaps = np.diff(values)
+    left, right = np.concatenate([[np.inf], gaps]), np.concatenate([gaps, [np.inf]])
+    nearest = np.where(left <= right, np.arange(len(values)) - 1, np.arange(len(values)) + 1)
+    # People without anybody of the same value have the value beside theirs; nobody counts for the own guess.
+    alone = (counts.sum(axis=1) == 1)[place]
+    others = counts[np.where(alone, nearest[place], place)]
+    every = np.arange(len(codes))
+    others[every[~alone], codes[~alone]] -= 1
+    own = others[every, codes]
+    others[every, codes] = -1
+    mistakes = int((own <= others.max(axis=1)).sum())  # a tie tells nothing
+    return mistakes <= COPY_MISTAKES * without
 
 
 def strata_of(features: Floats, categorical: tuple[bool, ...]) -> npt.NDArray[np.int64] | None:

@@ -165,8 +165,8 @@ class Waves:
         angles = base @ (rng.normal(size=(width, count)) / lengths) + rng.uniform(0, 2 * np.pi, count)
         return cls(np.concatenate([np.ones((n, 1)), base, np.cos(angles) * np.sqrt(2)], axis=1))
 
-    def mean(self, wanted: Floats, fit: Integers, test: Integers) -> Floats:
-        """E[wanted] of other people by ridge regression; its weight by generalised cross-validation (Golub 1979).
+    def mean(self, wanted: Floats, fit: Integers) -> Floats:
+        """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979).
 
         Parameters
         ----------
@@ -174,13 +174,11 @@ class Waves:
             The target, (n,).
         fit
             Positions of people to learn from.
-        test
-            Positions of people to predict.
 
         Returns
         -------
         Floats
-            Predictions, one for each of ``test``.
+            Predictions, (n,).
         """
         x, centre = self.values[fit], float(wanted[fit].mean())
         y = wanted[fit] - centre
@@ -196,7 +194,7 @@ class Waves:
             score = left / max(1e-9, 1 - freedom / n) ** 2
             if score < best:
                 best, weights = score, axes @ w
-        return np.asarray(self.values[test] @ weights + centre)
+        return np.asarray(self.values @ weights + centre)
 
 
 def one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:

@@ -60,7 +60,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
     sums = np.zeros((n_outputs, n))
     slope, bend = np.zeros(n_fit), np.ones(n_fit)
     leaf = np.zeros(n, dtype=np.int32)
-    histogram = np.zeros((2**depth, width, n_bins, 2))
+    histogram, before_level = np.zeros((2**depth, width, n_bins, 2)), np.zeros((2**depth, width, n_bins, 2))
     best_loss, best_trees = _held_out(sums, wanted, n_fit, loss), 0
     for tree in range(n_trees):
         before = sums.copy()
@@ -68,7 +68,8 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
             _slopes(before, wanted, loss, output, slope, bend)
             leaf[:] = 0
             for level in range(depth):
-                f, b = _question(bins, leaf, slope, bend, 2**level, histogram, ridge)
+                _histogram(bins, leaf, slope, bend, level, histogram, before_level)
+                f, b = _question(histogram, 2**level, ridge)
                 splits[tree, output, level, 0], splits[tree, output, level, 1] = f, b
                 for i in range(n):
                     leaf[i] = 2 * leaf[i] + (1 if bins[i, f] > b else 0)
@@ -107,20 +108,40 @@ def _slopes(sums, wanted, loss, output, slope, bend):
 
 
 @compiled
-def _question(bins, leaf, slope, bend, n_leaves, histogram, ridge):
-    """The column and the bin that split all leaves best."""
-    width, n_bins = bins.shape[1], histogram.shape[2]
+def _histogram(bins, leaf, slope, bend, level, histogram, before):
+    """Sums of slopes and bends by leaf, column and bin.
+
+    Only odd leaves are summed over people: their even sisters are what is left of the leaf that both came from.
+    """
+    width, n_leaves = bins.shape[1], 2**level
+    for place in range(n_leaves // 2):
+        before[place] = histogram[place]
     histogram[:n_leaves] = 0.0
     for i in range(len(slope)):
+        place = leaf[i]
+        if level > 0 and place % 2 == 0:
+            continue
+        g, h = slope[i], bend[i]
         for f in range(width):
-            histogram[leaf[i], f, bins[i, f], 0] += slope[i]
-            histogram[leaf[i], f, bins[i, f], 1] += bend[i]
+            histogram[place, f, bins[i, f], 0] += g
+            histogram[place, f, bins[i, f], 1] += h
+    for place in range(0, n_leaves if level > 0 else 0, 2):
+        histogram[place] = before[place // 2] - histogram[place + 1]
+
+
+@compiled
+def _question(histogram, n_leaves, ridge):
+    """The column and the bin that split all leaves best."""
+    width, n_bins = histogram.shape[1], histogram.shape[2]
     best_gain, best_f, best_b = -1.0, 0, n_bins - 1
     gains = np.zeros(n_bins)
     for f in range(width):
         gains[:] = 0.0
         for place in range(n_leaves):
-            all_g, all_h = histogram[place, f, :, 0].sum(), histogram[place, f, :, 1].sum()
+            all_g, all_h = 0.0, 0.0
+            for b in range(n_bins):
+                all_g += histogram[place, f, b, 0]
+                all_h += histogram[place, f, b, 1]
             g, h = 0.0, 0.0
             for b in range(n_bins):
                 g += histogram[place, f, b, 0]

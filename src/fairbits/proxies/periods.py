@@ -23,6 +23,7 @@ from fairbits.measure import (
     wilson,
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
+from fairbits.proxies.calendar import dated_periods, in_time_order
 from fairbits.subject import Subject
 
 #: Periods that a table can be told apart by, at most.
@@ -113,17 +114,7 @@ def periods_of(
     -------
     tuple of Period
         Rows without a period are in none.
-
-    Raises
-    ------
-    OptionError
-        For more than 200 periods.
     """
-    if len(over.labels) > MAX_PERIODS:
-        raise OptionError(
-            f"{over.name!r} has {len(over.labels):,} different values, more than {MAX_PERIODS} periods; use a coarser "
-            f"column, such as a month."
-        )
     probabilities = not subject.schema.regression
     found = []
     for code, label in enumerate(over.labels):
@@ -176,25 +167,34 @@ def period_grouping(subject: Subject, by: str) -> Grouping:
     Returns
     -------
     Grouping
-        Rows without a value are in no period.
+        In the order of time; dates of many days are taken by month or year. Rows without a value are in no period.
 
     Raises
     ------
     OptionError
-        Where there is no such column.
+        Where there is no such column, or it has more than 200 periods.
     """
+    over = _grouped(subject, by)
+    if len(over.labels) > MAX_PERIODS:
+        raise OptionError(
+            f"{over.name!r} has {len(over.labels):,} different values, more than {MAX_PERIODS} periods; use a coarser "
+            f"column, such as a month."
+        )
+    return over
+
+
+def _grouped(subject: Subject, by: str) -> Grouping:
     schema, table = subject.schema, subject.table
     if by in schema.names:
         return _every_value(by, table.codes[:, schema.column(by)], schema[by].read)
     watched = [one.name for one in schema.observed]
     if by in watched and table.observed is not None:
         return grouping_of(schema.observed[watched.index(by)], table.observed[:, watched.index(by)])
-    texts = _column_of_file(subject, by)
-    known = np.array([text is not None for text in texts])
-    present, own = np.unique(np.array([text for text in texts if text is not None]), return_inverse=True)
-    codes = np.full(len(texts), -1, dtype=np.int64)
-    codes[known] = own
-    return Grouping(by, tuple(str(one) for one in present), codes)
+    texts, _ = dated_periods(_column_of_file(subject, by))
+    present = in_time_order(sorted({text for text in texts if text is not None}))
+    places: dict[str | None, int] = {name: place for place, name in enumerate(present)}
+    codes = np.array([places.get(text, -1) for text in texts], dtype=np.int64)
+    return Grouping(by, tuple(present), codes)
 
 
 def _every_value(name: str, codes: npt.NDArray[np.float64], read: Callable[[float], str]) -> Grouping:

@@ -74,9 +74,13 @@ def study_subject(
     singles = [work.single(one) for one in groupings]
     several = [work.several(some) for some in intersections(groupings)]
     periods: tuple[Period, ...] = ()
+    notes = work.notes(groupings, singles)
     if over is not None:
         say(f"periods of {over.name}")
         periods = periods_of(subject, over, groupings, decided, generator(seed, "proxies", "periods"))
+        lost = int((~over.known).sum())
+        if lost:
+            notes.append(f"{lost:,} people have no value of {over.name}; they are in no period.")
     return ProxyStudy(
         subject,
         (*singles, *several),
@@ -85,7 +89,7 @@ def study_subject(
         by,
         periods,
         seed,
-        tuple(work.notes(groupings, singles)),
+        tuple(notes),
         data_source,
         distributed,
     )

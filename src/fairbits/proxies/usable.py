@@ -5,7 +5,7 @@ score S. The gain in log-loss is what S adds *for such an observer* (Xu et al. 2
 
 The plain gain is no bound. An observer that is weak at J is helped by S as a summary of J although S adds nothing:
 with true value 0 the plain difference said 0.166 bits. So both observers are also given Ŝ = E[S|J], fitted on other
-people by two kinds of learners.
+people by two kinds of learners, and by one after the other.
 
 What is left of the trap is measured by a placebo that no protected value can have reached: observers who have Ŝ from
 half of the people are given Ŝ from all of them (plus the residual of somebody with much the same Ŝ). That gain is the
@@ -31,10 +31,14 @@ from fairbits.proxies.learners import Waves, boosted
 MAX_PEOPLE = 40_000
 #: Fewer people than this, and boosted observers say nothing worth printing.
 MIN_PEOPLE = 200
+#: Groups that an observer tells apart, at most: the smaller ones of more are one, which can only lower the figure.
+MAX_GROUPS = 8
 #: Neighbours in order of Ŝ among whom residuals change hands.
 NEIGHBOURS = 50
 #: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
 STAND_INS = 8
+#: Estimates of E[S|J]: trees, waves, and trees on what the waves leave; an error that is as near as this is as good.
+LEARNERS, AS_NEAR = 3, 1.02
 #: Gains are cut at so many bits: one person cannot carry the figure.
 CLIP = 6.0
 #: What an ideal Ŝ could still add, in steps of the learning curve from half of the people to all: 1 / (2^0.32 - 1).
@@ -127,24 +131,29 @@ def justified_of(
     n = len(wanted)
     fold = np.zeros(n, dtype=np.int64)
     fold[rng.permutation(n)[: n // 2]] = 1
-    summaries, weaker = np.empty((n, 2)), np.empty((n, 2))
+    summaries, weaker = np.empty((n, LEARNERS)), np.empty((n, LEARNERS))
     waves = Waves.of(features, categorical, rng)
     finished = True
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
-            # Two with other people held out: where one stopped too early by chance, the other seldom does.
-            learned = [boosted(features[people], categorical, wanted[people], rng) for _ in range(2)]
-            finished &= all(one.finished for one in learned)
-            found[here, 0] = np.mean([one.sums(features[here])[0] for one in learned], axis=0)
             with threadpool_limits(limits=1):  # quick alone; threads would only wait for each other
-                found[here, 1] = waves.mean(wanted, people, here)
+                waved = waves.mean(wanted, people)
+            trees = boosted(features[people], categorical, wanted[people], rng)
+            rest = boosted(features[people], categorical, (wanted - waved)[people], rng)
+            found[here, 0] = trees.sums(features[here])[0]
+            found[here, 1] = waved[here]
+            found[here, 2] = waved[here] + rest.sums(features[here])[0]
+            errors = ((found[here][:, [0, 2]] - wanted[here, None]) ** 2).mean(axis=0)
+            # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as
+            # good. It does no harm where other trees that stopped by themselves are as near.
+            done = [error for error, one in zip(errors, (trees, rest), strict=True) if one.finished]
+            finished &= min(done, default=np.inf) <= AS_NEAR * float(errors.min())
     best = _mixed(summaries, wanted)
     left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
     error, fall = float(left.mean()), before - left
     variance = float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
-    # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as good.
     known = finished and error > 0
     steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
     learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
@@ -180,43 +189,65 @@ def usable_bits(
     # A group too small to be in both halves several times is no group that an observer could learn.
     kept = np.flatnonzero(counts >= 20)
     inside = np.isin(codes, kept)
-    rows, codes = rows[inside], np.searchsorted(kept, codes[inside])
+    rows, codes = rows[inside], _merged(np.searchsorted(kept, codes[inside]))
+    kept = kept[:MAX_GROUPS]
     if len(rows) < MIN_PEOPLE or len(kept) < 2:
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
-    kinds = (*justified.categorical, False, False)
-    sets = {
-        "without": (known, kinds),
-        "with": (np.column_stack([known, justified.scores]), (*kinds, False)),
-        "weak": (weak, kinds),
-        "better": (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
-    }
-    for i, one in enumerate(justified.stand_ins):
-        sets[f"stand-in {i}"] = (np.column_stack([known, one]), (*kinds, False))
-    losses: dict[str, list[Floats]] = {name: [] for name in sets}
+    kinds = (*justified.categorical, *(False,) * LEARNERS)
+    sets = (
+        (known, kinds),
+        (np.column_stack([known, justified.scores]), (*kinds, False)),
+        (weak, kinds),
+        (np.column_stack([weak, justified.stand_ins[0]]), (*kinds, False)),
+    )
     of_row = np.full(len(groups), -1, dtype=np.int64)
     of_row[rows] = codes
-    for half in (0, 1):
-        fit, test = rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]
-        if len(fit) < 20 or len(test) < 20:
-            return None
-        # The same people stop both observers of a comparison, so that chance does not tell them apart.
-        seed = int(rng.integers(2**31))
-        for i, (name, (columns, categorical)) in enumerate(sets.items()):
-            own_seed = seed + max(0, i - 3)
-            losses[name].append(_log2_loss(columns, categorical, of_row, fit, test, len(kept), seed=own_seed))
-    none, own, weaker, better, *stand_ins = (np.concatenate(losses[name]) for name in sets)
+    halves = [(rows[justified.fold[rows] != half], rows[justified.fold[rows] == half]) for half in (0, 1)]
+    if min(len(one) for half in halves for one in half) < 20:
+        return None
+    # The same people stop both observers of a comparison, so that chance does not tell them apart.
+    seeds = [int(rng.integers(2**31)) for _ in halves]
+
+    def loss(columns: Floats, kinds: tuple[bool, ...], later: int) -> Floats:
+        return np.concatenate(
+            [
+                _log2_loss(columns, kinds, of_row, fit, test, len(kept), seed=seed + later)
+                for (fit, test), seed in zip(halves, seeds, strict=True)
+            ]
+        )
+
+    none, own, weaker, better = (loss(columns, which, 0) for columns, which in sets)
+    first = _claimed(justified, none, own, weaker, better, None, level=level)
+    if first.bits == 0:
+        return first  # the stand-ins can only take a claim away
+    stand_ins = [
+        loss(np.column_stack([known, one]), (*kinds, False), i) for i, one in enumerate(justified.stand_ins, 1)
+    ]
     return _claimed(justified, none, own, weaker, better, np.stack(stand_ins), level=level)
 
 
 def _claimed(
-    justified: Justified, none: Floats, own: Floats, weaker: Floats, better: Floats, stand_ins: Floats, *, level: float
+    justified: Justified,
+    none: Floats,
+    own: Floats,
+    weaker: Floats,
+    better: Floats,
+    stand_ins: Floats | None,
+    *,
+    level: float,
 ) -> UsableBits:
-    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners."""
+    """What may be said: the gain, less the placebo, less what chance does to those tried and to the learners.
+
+    Without stand-ins it is a first look, which errs upwards: the better of the observers that lack the score is not
+    known yet, nor what chance does to a learner.
+    """
     z, root = normal_quantile(level), np.sqrt(len(none))
-    chance = stand_ins.mean(axis=1)
-    fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
-    reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
+    reference, fits = none, 0.0
+    if stand_ins is not None:
+        chance = stand_ins.mean(axis=1)
+        fits = float(special.stdtrit(len(chance) - 1, level) * chance.std(ddof=1) * np.sqrt(1 + 1 / len(chance)))
+        reference = none if none.mean() <= chance.mean() else stand_ins.mean(axis=0)
     gain, step = np.clip(reference - own, -CLIP, CLIP), np.clip(weaker - better, -CLIP, CLIP)
     estimate = float(gain.mean())
     low = estimate - float(np.hypot(z * gain.std(ddof=1) / root, fits))
@@ -235,6 +266,16 @@ def _claimed(
         learnable=justified.learnable,
         people=len(gain),
     )
+
+
+def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The same groups, those beyond the largest seven as one where there are more than eight."""
+    sizes = np.bincount(codes)
+    if len(sizes) <= MAX_GROUPS:
+        return codes
+    place = np.full(len(sizes), MAX_GROUPS - 1, dtype=np.int64)
+    place[np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1]] = np.arange(MAX_GROUPS - 1)
+    return place[codes]
 
 
 def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -30,14 +30,16 @@ MANY_PEOPLE = 200
 class Half:
     """Cases (full rows of codes), and rows of the table with their labels.
 
-    ``people`` stand for the rows in figures that need no labels but many people (indirect bits). ``unlabelled`` are
-    further rows of this half whose labels count nowhere, because the model knows them by heart.
+    ``observed`` are the protected values of the rows that the model does not take. ``people`` stand for the rows in
+    figures that need no labels but many people (indirect bits). ``unlabelled`` are further rows of this half whose
+    labels count nowhere, because the model knows them by heart.
     """
 
     cases: Codes
     rows: Codes
     labels: npt.NDArray[np.float64]
-    people: Codes | None = None
+    observed: Codes | None = None
+    people: Table | None = None
     unlabelled: Codes | None = None
 
     @property
@@ -75,10 +77,9 @@ class Halves:
         judged = self.held_out
         order = rng.permutation(len(judged.rows))
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
-        plan = replace(self.plan, rows=judged.rows[chosen], labels=judged.labels[chosen], unlabelled=self.training.rows)
-        held_out = replace(judged, rows=judged.rows[rest], labels=judged.labels[rest])
-        everybody = np.concatenate([self.training.rows, judged.rows])
-        plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
+        plan = replace(_some_rows(judged, chosen), cases=self.plan.cases, unlabelled=self.training.rows)
+        held_out = _some_rows(judged, rest)
+        plan, held_out = (_with_people(half, (self.training, judged)) for half in (plan, held_out))
         note = (
             f"the model knows its training rows by heart, so repairs are chosen on {len(chosen)} rows that it has not "
             f"seen and judged on {len(rest)} others."
@@ -119,20 +120,31 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     except OptionError:
         if not rows_for_cases:
             raise
-        pool, judged = plan_rows[0][rng.permutation(len(plan_rows[0]))], judge_rows[0]
+        pool, judged = plan_rows.codes[rng.permutation(len(plan_rows))], judge_rows.codes
         notes += ["the search found nobody whose twins are told apart, so figures on cases are about rows."]
-    plan = Half(pool[:PLAN_CASES], *plan_rows)
-    held_out = Half(judged[:HELD_OUT_CASES], *judge_rows)
+    plan = _half(pool[:PLAN_CASES], plan_rows, subject)
+    held_out = _half(judged[:HELD_OUT_CASES], judge_rows, subject)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)
     sizes = (len(plan.cases), len(plan.rows), len(held_out.cases), len(held_out.rows))
-    everybody = np.concatenate([plan.rows, held_out.rows])
-    plan, held_out = (_with_people(half, everybody) for half in (plan, held_out))
+    both = (plan, held_out)
+    plan, held_out = (_with_people(half, both) for half in both)
     return Halves(plan, held_out, plan, pool, RepairEvidence(*sizes, unseen, tuple(notes)))
 
 
-def _with_people(half: Half, everybody: Codes) -> Half:
-    """A half of few rows, with all rows of the table for figures that need many people and no labels."""
-    return replace(half, people=None if len(half.rows) >= MANY_PEOPLE else everybody)
+def _some_rows(half: Half, chosen: npt.NDArray[np.int64]) -> Half:
+    observed = None if half.observed is None else half.observed[chosen]
+    return replace(half, rows=half.rows[chosen], labels=half.labels[chosen], observed=observed)
+
+
+def _with_people(half: Half, everybody: tuple[Half, ...]) -> Half:
+    """A half with its people; where they are few, all rows of the table for figures that need many and no labels."""
+    own = (half,) if len(half.rows) >= MANY_PEOPLE else everybody
+    observed = [one.observed for one in own if one.observed is not None]
+    people = Table(
+        np.concatenate([one.rows for one in own]),
+        observed=np.concatenate(observed) if len(observed) == len(own) else None,
+    )
+    return replace(half, people=people)
 
 
 def _few(rows: int, *, regression: bool) -> list[str]:
@@ -171,13 +183,10 @@ def _taken(run: Run, places: npt.NDArray[np.int64]) -> Codes:
     return found
 
 
-_Rows = tuple[Codes, npt.NDArray[np.float64]]
-
-
-def _rows(subject: Subject, rng: np.random.Generator) -> tuple[_Rows, _Rows, bool, list[str]]:
+def _rows(subject: Subject, rng: np.random.Generator) -> tuple[Table, Table, bool, list[str]]:
     known, unseen = subject.table.training(), subject.test or subject.table.unseen()
     if unseen is not None and len(unseen) and len(known):
-        return _labelled(known, subject), _labelled(unseen, subject), True, []
+        return known, unseen, True, []
     if len(known) < 4:
         raise TableError(f"the table of {subject.name!r} has {len(known)} rows; a repair needs some to be judged on.")
     order = rng.permutation(len(known))
@@ -186,18 +195,13 @@ def _rows(subject: Subject, rng: np.random.Generator) -> tuple[_Rows, _Rows, boo
         f"the subject holds no rows out, so {HELD_OUT_SHARE:.0%} of its table were set aside: "
         f"the model may have been trained on them."
     )
-    return (
-        _labelled(known.rows(order[cut:]), subject),
-        _labelled(known.rows(order[:cut]), subject),
-        False,
-        [note],
-    )
+    return known.rows(order[cut:]), known.rows(order[:cut]), False, [note]
 
 
-def _labelled(table: Table, subject: Subject) -> _Rows:
+def _half(cases: Codes, table: Table, subject: Subject) -> Half:
     if table.labels is None:
         raise TableError(
             f"the table of {subject.name!r} has no labels, so nobody can say what a repair costs in accuracy; "
             f"name the target under [table]."
         )
-    return table.codes, table.labels
+    return Half(cases, table.codes, table.labels, table.observed)

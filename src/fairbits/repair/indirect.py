@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairbits.domain import Codes, Schema, Table
+from fairbits.domain import Schema, Table
 from fairbits.errors import TableError
 from fairbits.measure import Evaluator, groupings_of
 from fairbits.proxies import score_bits
@@ -33,7 +33,7 @@ class IndirectBits:
     placebo: float
 
 
-def indirect_bits(evaluator: Evaluator, schema: Schema, rows: Codes) -> tuple[IndirectBits, ...]:
+def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[IndirectBits, ...]:
     """What the average over the twins tells about every protected attribute.
 
     Parameters
@@ -42,8 +42,9 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, rows: Codes) -> tuple[In
         Asks the model about twins.
     schema
         The attributes.
-    rows
-        People of the table; a sample, evenly spread, where there are many.
+    people
+        Rows of the table, with the attributes that the model does not take, if there are such; a sample, evenly
+        spread, where there are many.
 
     Returns
     -------
@@ -51,11 +52,12 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, rows: Codes) -> tuple[In
         One for each attribute, or nothing where there are fewer than 200 people. The same people are cut the same way
         whatever the model, so that figures of two models can be compared.
     """
-    if len(rows) < MIN_PEOPLE:
+    if len(people) < MIN_PEOPLE:
         return ()
     most = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
-    if len(rows) > most:
-        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    if len(people) > most:
+        people = people.rows(np.linspace(0, len(people) - 1, most).astype(np.int64))
+    rows = people.codes
     scores = evaluator.scores(rows).astype(np.float64)
     valid = evaluator.valid_twins(rows)
     if valid is not None:
@@ -63,11 +65,11 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, rows: Codes) -> tuple[In
     average = np.nanmean(scores, axis=1)
     found = []
     try:
-        groupings = groupings_of(schema, Table(rows))
+        groupings = groupings_of(schema, people)
     except TableError:  # an attribute that has no value in any of these rows
         return ()
     for groups in groupings:
-        if (groups.counts > 0).sum() < 2:
+        if groups.known.sum() < MIN_PEOPLE or (groups.counts > 0).sum() < 2:
             continue
         bits = score_bits(groups, average, generator(0, "repair", "indirect", groups.name))
         # Where the lower end is cut at 0, chance alone (the largest shuffle) says how far the figure may move.

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema
+from fairbits.domain import Codes, Schema, Table
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator, Measure, evaluator_of, variance_explained
@@ -109,7 +109,8 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     cases = _figures(evaluator.evaluate(half.cases), regression)
     measured = evaluator.evaluate(_spread(half.asked))
     answers = answers_of(model, setting.subject, half.rows)
-    indirect = indirect_bits(evaluator, setting.subject.schema, half.rows if half.people is None else half.people)
+    people = Table(half.rows) if half.people is None else half.people
+    indirect = indirect_bits(evaluator, setting.subject.schema, people)
     most = max(indirect, key=lambda one: one.bits, default=None)
     groups = groups_of(answers, half, setting.subject)
     single = [one for one in groups if len(one.attributes) == 1]

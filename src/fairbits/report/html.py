@@ -12,6 +12,7 @@ from fairbits.report.record import ReportData
 from fairbits.report.section import Section, writing
 from fairbits.report.sections.people import person_id
 from fairbits.report.sections.proxies import pictures as period_pictures
+from fairbits.report.sections.proxies import plainly
 from fairbits.report.sections.registry import sections_of
 
 
@@ -55,6 +56,7 @@ def render_html(data: ReportData) -> str:
         contents=[(section.name, section.title) for section in there],
         sentence=first,
         second=second,
+        plainly=plainly(data.proxies, data.about.blind),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fairbits.report.markup import text, value_text
 from fairbits.report.record import ReportData
 from fairbits.report.section import writing
-from fairbits.report.sections.proxies import indirect_text
+from fairbits.report.sections.proxies import indirect_text, plainly
 from fairbits.report.sections.registry import sections_of
 
 
@@ -39,6 +39,7 @@ def _head(data: ReportData) -> Iterator[str]:
     yield ""
     yield f"**{text(data.sentence, 400)}**"
     lines = (
+        *plainly(data.proxies, data.about.blind),
         *data.about.quality.lines(),
         *data.examined,
         *data.not_examined,

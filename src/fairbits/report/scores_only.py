@@ -21,7 +21,7 @@ from fairbits.report.section import Section
 from fairbits.report.sections import decided, hashes, ll144, pointers, sign_off
 from fairbits.report.sections.decided import Opening, sources_of
 from fairbits.report.sections.proxies import SECTION as INDIRECT
-from fairbits.report.sections.proxies import lead, pictures, summary
+from fairbits.report.sections.proxies import lead, pictures, plainly, summary
 from fairbits.report.summary import FORMAT
 from fairbits.store import plain, write_json, write_whole
 from fairbits.subject import Subject
@@ -32,8 +32,8 @@ LIMITS = (
 )
 
 
-#: The sections of the page, in order: those of any report that need no model.
-SECTIONS = (decided.SECTION, INDIRECT, hashes.SECTION, sign_off.SECTION, ll144.SECTION, pointers.SECTION)
+#: The sections of the page, in order: those of any report that need no model; what was found leads.
+SECTIONS = (INDIRECT, decided.SECTION, hashes.SECTION, sign_off.SECTION, ll144.SECTION, pointers.SECTION)
 
 
 def write_scores_report(
@@ -70,6 +70,7 @@ def write_scores_report(
         "scores.html",
         subject=subject.name,
         sentence=sentence,
+        plainly=plainly(document, blind=True),
         created=data.remaking.created[:10],
         lines=(f"{document['rows']:,} people, their scores only.", LIMITS),
         notes=[note for note in subject.notes if not note.startswith("the model is not at hand")],  # see LIMITS
@@ -125,8 +126,10 @@ def _part(section: Section, data: ReportData, titles: Mapping[str, str]) -> Mark
 def _markdown(
     document: Mapping[str, Any], subject: Subject, sentence: str, data: ReportData, record: Mapping[str, Any]
 ) -> str:
-    lines = [f"# {text(subject.name, 80)}: fairbits audit", "", f"**{text(sentence, 400)}**", "", text(LIMITS, 400), ""]
-    for made in (decided.SECTION.markdown(data), indirect_text(document)):
+    lines = [f"# {text(subject.name, 80)}: fairbits audit", "", f"**{text(sentence, 400)}**", ""]
+    for line in (*plainly(document, blind=True), LIMITS):
+        lines += [text(line, 600), ""]
+    for made in (indirect_text(document), decided.SECTION.markdown(data)):
         lines += [*made, ""]
     lines += ["## How to get every figure again", "", *(f"    {command}" for command in _commands(record)), ""]
     for section in (hashes.SECTION, sign_off.SECTION):

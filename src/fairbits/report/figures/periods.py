@@ -12,9 +12,9 @@ from fairbits.domain import shortened
 from fairbits.report.figures.palette import BLUE, GREY, INK, ORANGE
 from fairbits.report.figures.style import Picture, frame, name_axes, picture, say, ticks
 
-#: Lines that can still be told apart, each with its colour, and names of periods below the axis.
+#: Lines that can still be told apart, each with its colour; letters of a period's name, and of all below the axis.
 COLOURS = (BLUE, ORANGE, GREY, INK)
-MOST_NAMES = 12
+NAME_LETTERS, AXIS_LETTERS = 10, 66
 
 
 def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture | None:
@@ -54,14 +54,15 @@ def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture |
         rows = [_row(table, group) for table in tables]
         ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
         _line(lower, ends, group, colour)
-    step = -(-len(places) // MOST_NAMES)
+    below = [shortened(one["period"], NAME_LETTERS) for one in periods]
+    step = -(-len(places) * (2 + max(len(name) for name in below)) // AXIS_LETTERS)
     for ax in (upper, lower):
         ax.set_xlim(-0.3, len(places) - 0.7)
         ax.set_ylim(bottom=0)
         _spread_names(ax)
     upper.tick_params(labelbottom=False)
     upper.set_xticks(places[::step])
-    ticks(lower, "x", list(places[::step]), [shortened(one["period"], 9) for one in periods[::step]])
+    ticks(lower, "x", list(places[::step]), below[::step])
     words = "share decided favourably" if key == "selection_rate" else "share above the median score"
     name_axes(lower, y=f"{words}, by {shortened(attribute, 24)} (shade: 95 %)")
     return made

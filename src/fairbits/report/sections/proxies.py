@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.domain import shortened
 from fairbits.proxies import WHAT_A_BIT_IS, details, told
 from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
+from fairbits.report.words import percent
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "proxies.json"
 #: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
 MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
+#: Groups whose rates stand below the headline.
+MAX_RATES = 6
 #: What summary.json takes over from an attribute of proxies.json.
 _FIGURES = (
     "attribute",
@@ -68,7 +72,15 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
         return None
     with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
         pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
-        pieces = indirect_text, sentences, carriers, matches, lambda found: lead(found, blind=True), summary
+        pieces = (
+            indirect_text,
+            sentences,
+            carriers,
+            matches,
+            lambda found: lead(found, blind=True),
+            lambda found: plainly(found, blind=True),
+            summary,
+        )
         for take in pieces:
             deque(take(document) or (), maxlen=0)
     return document
@@ -89,12 +101,60 @@ def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
     str
         The sentence; "" for all other models.
     """
-    if document is None or not blind:
-        return ""
+    found = _most_told(document) if document is not None and blind else None
+    return "" if found is None else f"{_full(told(found))} "
+
+
+def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
+    """What :func:`lead` says in everyday words: who is decided about how, and how well the score tells groups apart.
+
+    Parameters
+    ----------
+    document
+        Content of proxies.json, or None.
+    blind
+        Whether the model takes no protected attribute.
+
+    Returns
+    -------
+    tuple of str
+        Sentences; none where nothing is known, or the model takes a protected attribute.
+    """
+    found = _most_told(document) if document is not None and blind else None
+    if document is None or found is None:
+        return ()
+    lines: list[str] = []
+    for one in document["groups"]:
+        if one["attribute"] == found["attribute"]:
+            lines += _rates(one)
+    pair = found.get("guess_pair")
+    if pair is not None and found["bits_low"] > 0:
+        lines.append(
+            f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score tells "
+            f"which is which in {percent(pair['right'])} of cases (a coin: 50 %)."
+        )
+    return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
+
+
+def _most_told(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The single attribute that the score tells most about."""
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
-    if not known:
-        return ""
-    return f"{_full(told(max(known, key=lambda one: one['bits_low'])))} "
+    return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
+
+
+def _rates(table: Mapping[str, Any]) -> Iterator[str]:
+    """Rates of the groups that are large enough, the highest first."""
+    large = [one for one in table["groups"] if not one["small"]]
+    decided = any(one["selection_rate"] is not None for one in large)
+    rate = "selection_rate" if decided else "scoring_rate"
+    ordered = sorted((one for one in large if one[rate] is not None), key=lambda one: -one[rate])
+    if len(ordered) < 2:
+        return
+    parts = [f"{shortened(one['group'], 40)} {percent(one[rate])}" for one in ordered]
+    if len(parts) > MAX_RATES:
+        parts = [*parts[: MAX_RATES // 2], "…", *parts[-MAX_RATES // 2 :]]
+    what = "Decided favourably" if decided else "Scored above the median of everybody"
+    yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -356,6 +416,7 @@ __all__ = [
     "lead",
     "matches",
     "pictures",
+    "plainly",
     "proxies_of",
     "sentences",
     "summary",

@@ -1,0 +1,72 @@
+"""What is left after direct use: also about attributes that the model does not take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from fairbits import Network, load_subject
+from fairbits.measure import evaluator_of
+from fairbits.repair.evidence import Half, Halves
+from fairbits.repair.indirect import indirect_bits
+from fairbits.repair.records import RepairEvidence
+
+SUBJECT = """
+[model]
+path = "model.npz"
+[table]
+path = "people.csv"
+target = "y"
+classes = ["0", "1"]
+favourable = "1"
+[attributes.zip]
+kind = "integer"
+low = 0
+high = 1
+[attributes.sex]
+kind = "integer"
+low = 0
+high = 1
+protected = true
+[attributes.race]
+kind = "category"
+labels = ["w", "b"]
+protected = "observed"
+"""
+
+
+def test_observed_attributes_are_told_of_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    race, sex = rng.integers(0, 2, 900), rng.integers(0, 2, 900)
+    place = np.where(rng.random(900) < 0.1, 1 - race, race)
+    lines = [
+        f"{z},{s},{'' if i < 20 else 'wb'[race[i]]},{i % 2}" for i, (z, s) in enumerate(zip(place, sex, strict=True))
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(["zip,sex,race,y", *lines]) + "\n")
+    weights = [np.array([[2.0], [1.0]], dtype=np.float32)], [np.array([-1.0], dtype=np.float32)]
+    Network.build(*weights, activation="relu", head="sigmoid").save(tmp_path / "model.npz")
+    (tmp_path / "subject.toml").write_text(SUBJECT)
+    subject = load_subject(tmp_path / "subject.toml").checked(as_is=True)
+    found = {one.attribute: one for one in indirect_bits(evaluator_of(subject), subject.schema, subject.table)}
+    assert set(found) == {"sex", "race"}
+    assert found["sex"].low == 0  # the average over twins tells nothing about it
+    assert 0.3 < found["race"].low < 0.5310  # the place tells 1 - h(0.1)
+    alone = replace(subject.table, observed=None)
+    assert [one.attribute for one in indirect_bits(evaluator_of(subject), subject.schema, alone)] == ["sex"]
+
+
+def test_halves_keep_the_observed_values_of_their_rows() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = np.arange(600.0)[:, None], np.zeros(600)
+    half = Half(rows[:300], rows[:300], labels[:300], rows[:300])
+    judged = Half(rows[300:], rows[300:], labels[300:], rows[300:])
+    evidence = RepairEvidence(300, 300, 300, 300, rows_unseen_by_model=True)
+    halves = Halves(half, judged, half, rows[:300], evidence).with_unseen_plan(rng)
+    for one in (halves.plan, halves.held_out):
+        assert one.observed is not None
+        assert (one.observed == one.rows).all()
+        assert one.people is not None  # 150 rows are few: everybody stands for them
+        assert len(one.people) == 600
+        assert (one.people.observed == one.people.codes).all()
