@@ -26,6 +26,8 @@ PEOPLE_PER_CELL = 40
 MIXED = 0.01
 #: Shuffles of the attribute: many where people are few and chance is large.
 MAX_SHUFFLES, MIN_SHUFFLES, SHUFFLED_PEOPLE = 20, 4, 400_000
+#: Bins of a table that is fitted to the people themselves, at least: coarse ones would hide what the score tells.
+FITTED_BINS = 16
 LEVEL = 0.95
 
 Floats = npt.NDArray[np.float64]
@@ -140,6 +142,39 @@ def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating],
     return _Cut(scores, n_groups, rng).log_ratios(codes)
 
 
+def fitted_log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating]) -> Floats:
+    """The same with frequencies of the people themselves; their mean can only be too large, not too small.
+
+    The likeliest table of a sample makes it likelier than the true one does, so the mean exceeds that of the true
+    log-ratios, whose mean in turn is I(A;S) of the binned score in the long run: what an upper bound rests on.
+
+    Parameters
+    ----------
+    codes
+        Group of each person, (n,).
+    n_groups
+        Number of groups.
+    scores
+        Score of each person, (n,).
+
+    Returns
+    -------
+    Floats
+        Ratios in bits, (n,).
+    """
+    everybody = np.ones(len(scores), dtype=np.bool_)
+    bins = _binned(scores, everybody, max(FITTED_BINS, _bins(len(scores), n_groups)))
+    cells = np.zeros((int(bins.max(initial=0)) + 1, n_groups))
+    np.add.at(cells, (bins, codes), 1)
+    given = cells[bins, codes] / cells.sum(axis=1)[bins]
+    return np.asarray(np.log2(given) - np.log2(cells.sum(axis=0)[codes] / len(codes)))
+
+
+def _bins(n: int, n_groups: int) -> int:
+    """Bins of the score that so many people can fill."""
+    return int(np.clip((n // 2) // (PEOPLE_PER_CELL * max(1, n_groups - 1)), 2, BINS))
+
+
 class _Cut:
     """Two halves of people and the bins of their scores, made once for the attribute and all its shuffles."""
 
@@ -148,7 +183,7 @@ class _Cut:
         self.n_groups = n_groups
         first = np.zeros(n, dtype=bool)
         first[rng.permutation(n)[: n // 2]] = True
-        bins = int(np.clip((n // 2) // (PEOPLE_PER_CELL * max(1, n_groups - 1)), 2, BINS))
+        bins = _bins(n, n_groups)
         self.halves = [
             (np.flatnonzero(fit), np.flatnonzero(~fit), _binned(scores, fit, bins))
             for fit in (first, ~first)
