@@ -445,6 +445,9 @@ def test_models_that_take_no_protected_attribute(project: Path) -> None:
     fairbits.Network.build([weights], [np.array([0.0, -5.0])]).save(project / "model.npz")
     found = judged({"flip_rate": 0.05, "k_max": 1, "impact_ratio": 0.5, "indirect_bits": 0.5})
     assert found.verdict == "pass"
+    assert any("takes no protected column" in note for note in found.notes)
+    bits = found["indirect_bits"]
+    assert (bits.low, bits.interval()) != (bits.high, "exact")  # it is an estimate, and has a width
     assert judged({"indirect_bits": {"max_rise": 0.01}, "impact_ratio": {"max_drop": 0.1}}).verdict == "pass"
 
 

@@ -134,4 +134,11 @@ def _person(result: GateResult, check: CheckResult, one: Finding) -> dict[str, A
     words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
     text = f"{where}: k = {one.k}{before}. {words}"
     own = tuple(waiver for waiver in result.waived if waiver.case == one.fingerprint)
-    return _result(result, one.check, "warning", text[:1000], one.fingerprint, own or (() if check.waiver is None else (check.waiver,)))
+    return _result(
+        result,
+        one.check,
+        "warning",
+        text[:1000],
+        one.fingerprint,
+        own or (() if check.waiver is None else (check.waiver,)),
+    )
