@@ -269,7 +269,7 @@ def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
 def test_an_ended_waiver_never_passes(project: Path, threshold: float) -> None:
     """Where nothing else is wrong, the line that nobody answers for is: one sentence (2), and nothing is written."""
     ended, held = waiver(check="flip_rate", expires=DAY - timedelta(1)), waiver(check="flip_rate")
-    with pytest.raises(OptionError, match="by ann@example.org expired on 2026-05-31, and the gate passes without it"):
+    with pytest.raises(OptionError, match=r"by ann@example\.org expired on 2026-05-31, and the gate passes"):
         judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
     assert not (project / "gate").exists()
 

@@ -77,6 +77,6 @@ SECTION = Section(
     "Inside the network",
     '{% include "inside.html" %}',
     _markdown,
-    values=lambda data: {"one_layer": ONE_LAYER},
+    values=lambda _: {"one_layer": ONE_LAYER},
     shown=lambda data: data.debugged is not None and bool(data.debugged.layers) and data.debugged.units == "layers",
 )
