@@ -263,7 +263,10 @@ class FrozenFigures:
         low = max(one[2] for one in ends)
         # A guess on people whom it was not made of errs downwards, so it holds the lower end only; a threshold is held
         # against the upper one, which the guess made of the people themselves gives: that one errs upwards.
-        fitted = [_normal(fitted_log_ratios(*rest), level) for _, *rest in self._attributes(self.answers)]
+        fitted = [
+            _normal(fitted_log_ratios(codes, groups, scores), level)
+            for _, codes, groups, scores in self._attributes(self.answers)
+        ]
         high = max(value, *(one[2] for one in fitted))
         found = Estimate(max(value, 0.0), max(min(low, value), 0.0), max(high, 0.0))
         return _figure(found, int(self.sample.sum()), name)

@@ -80,7 +80,8 @@ class Judgement:
     def _judged(self, requirement: Requirement, figure: CheckFigure) -> CheckResult:
         direction = "max" if requirement.change else requirement.kind.direction
         verdict = verdict_of(figure.low, figure.high, requirement.threshold, direction=direction, sure=figure.sure)
-        count, excused = 0, ()
+        count = 0
+        excused: tuple[Waiver, ...] = ()
         if figure.broken is not None:
             count, excused = self._people(requirement, figure)
         waiver = expired = None
