@@ -215,7 +215,16 @@ def test_waivers_cover_a_check_or_a_person(project: Path) -> None:
     assert judged({"k_max": top - 1}, waivers=cases[1:]).verdict == ("fail" if cases[:1] else "pass")
     covered = judged({"k_max": top - 1}, waivers=cases)
     assert covered.verdict == "pass"
+    assert covered["k_max"].verdict == "fail"  # the figure is still above, and says so; it only does not count
+    assert covered.document()["checks"][0]["waived"] is True
+    assert "breaks" in covered["k_max"].sentence()
+    people = "1 person is" if len(cases) == 1 else f"{len(cases)} people are"
+    assert covered["k_max"].answered() == f"{people} waived by ann@example.org until 2026-07-01"
     assert covered.new_cases == ()
+    log = gates.sarif_document(covered)["runs"][0]["results"]
+    assert log
+    assert all("suppressions" in one for one in log)
+    assert "<skipped" in gates.junit_text(covered)
     assert len(covered.waived) == len(cases)
     assert judged({"k_max": 99}, waivers=[waiver(check="k_max")]).waived == ()  # nothing to cover
 
@@ -250,13 +259,19 @@ def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
     assert document["expired"][0]["owner"] == "ann@example.org"
     assert document["checks"][0]["expired"] is True
     jsonschema.validate(document, gate_schema())
-    # what is cured needs no waiver any more
-    cured = judged({"flip_rate": 0.2}, waivers=[ended])
-    assert (cured.verdict, cured.expired) == ("pass", ())
-    assert any("can go: check 'flip_rate' by ann@example.org, expired on 2026-05-31" in note for note in cured.notes)
-    # a newer one of the same check holds, and the old one can go
-    renewed = judged({"flip_rate": 0.01}, waivers=[ended, waiver(check="flip_rate")])
-    assert (renewed.verdict, renewed.expired) == ("pass", ())
+    # beside another check that fails, the verdict says more than the waiver
+    other = judged({"flip_rate": 0.2, "k_max": 1}, waivers=[ended])
+    assert (other.verdict, other.expired) == ("fail", ())
+    assert any("can go: check 'flip_rate' by ann@example.org, expired on 2026-05-31" in note for note in other.notes)
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.2], ids=["renewed", "cured"])
+def test_an_ended_waiver_never_passes(project: Path, threshold: float) -> None:
+    """Where nothing else is wrong, the line that nobody answers for is: one sentence (2), and nothing is written."""
+    ended, held = waiver(check="flip_rate", expires=DAY - timedelta(1)), waiver(check="flip_rate")
+    with pytest.raises(OptionError, match=r"by ann@example\.org expired on 2026-05-31, and the gate passes"):
+        judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
+    assert not (project / "gate").exists()
 
 
 def test_an_ended_waiver_of_a_person(project: Path) -> None:
@@ -430,6 +445,9 @@ def test_models_that_take_no_protected_attribute(project: Path) -> None:
     fairbits.Network.build([weights], [np.array([0.0, -5.0])]).save(project / "model.npz")
     found = judged({"flip_rate": 0.05, "k_max": 1, "impact_ratio": 0.5, "indirect_bits": 0.5})
     assert found.verdict == "pass"
+    assert any("takes no protected column" in note for note in found.notes)
+    bits = found["indirect_bits"]
+    assert (bits.low, bits.interval()) != (bits.high, "exact")  # it is an estimate, and has a width
     assert judged({"indirect_bits": {"max_rise": 0.01}, "impact_ratio": {"max_drop": 0.1}}).verdict == "pass"
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairbits.gates import EXIT_CODES, mcnemar, overall, verdict_of
 from fairbits.gates.statistics import impact, impact_change, mean_change, rate, rate_change
 from fairbits.measure import Grouping
+from fairbits.proxies import fitted_log_ratios
 
 # low, high, threshold, direction, what the paired test says, verdict
 TABLE = [
@@ -106,3 +107,16 @@ def test_the_lowest_ratio_of_groups(rng: np.random.Generator) -> None:
     assert moved.value == pytest.approx(0.2)
     assert 0.15 < moved.low < 0.2 < moved.high < 0.25
     assert impact(groups, np.zeros(2010, dtype=bool), 0.95) is None
+
+
+@pytest.mark.parametrize(("slope", "truth"), [(0.3, 0.0014), (1.0, 0.0148), (3.0, 0.1159)])
+def test_bits_about_a_group_are_bounded_from_above(slope: float, truth: float) -> None:
+    """The guess on other people errs downwards, so an upper end made of it would let too many bits pass."""
+    missed = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        score = rng.random(1000)
+        group = (rng.random(1000) < 1 / (1 + np.exp(-slope * (score - 0.5)))).astype(np.int64)
+        ratios = fitted_log_ratios(group, 2, score)
+        missed += bool(ratios.mean() + 1.96 * ratios.std() / np.sqrt(1000) < truth)
+    assert missed <= 2

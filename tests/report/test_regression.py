@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,3 +64,16 @@ def test_in_a_picture(found: tuple[Run, RepairResult, ReportData]) -> None:
     drawn = plot.pareto(found[0])._repr_svg_()
     assert "variance explained on held-out rows" in drawn
     assert "90% less variance explained" in drawn
+
+
+def test_a_model_without_hidden_layers_has_no_picture_of_them(found: tuple[Run, RepairResult, ReportData]) -> None:
+    """A linear model has its inputs and its output: a sentence, instead of a drawing with nothing in it."""
+    debugged = found[2].debugged
+    assert debugged is not None
+    assert debugged.hidden
+    straight = replace(debugged, layers=tuple(layer for layer in debugged.layers if layer.layer in (0, 1)), neurons=())
+    page, text = (face(replace(found[2], debugged=straight)) for face in (render_html, render_markdown))
+    for shown in (page, text):
+        assert "no layer in between to look into" in shown
+        assert "suspect layer, framed" not in shown
+    assert "pic-network" not in page

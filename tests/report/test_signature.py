@@ -158,6 +158,9 @@ def test_keys_that_cannot_be_used(tmp_path: Path) -> None:
         open_key(locked, passphrase=lambda: "wrong")
     with pytest.raises(OptionError, match="is not Ed25519"):
         open_key(write_key(tmp_path / "curve", ec.generate_private_key(ec.SECP256R1())))
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 ann")
+    with pytest.raises(OptionError, match="is a public key"):
+        open_key(tmp_path / "key.pub")
     (tmp_path / "text").write_text("no key")
     with pytest.raises(OptionError, match="no private key"):
         open_key(tmp_path / "text")

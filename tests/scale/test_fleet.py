@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,8 +97,11 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     assert "width: 32%" in rows[1]
     assert (
         rows[0].count('<td class="n">–</td>') == 5
-    )  # rows that flip, on real rows, proved, cases that flip, indirect bits
+    )  # rows affected, on real rows, proved, cases that flip, indirect bits
     assert '<td class="n">7</td>' in rows[1]
+    asked = replace(number, split_rate=0.93)
+    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (asked, wide), "people"))
+    assert '93.0 %<br><span class="small">score otherwise</span>' in page  # what it is ranked by is there to see
 
 
 def test_a_regression_reports_no_flips(tmp_path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from fairbits.gates.policy import Policy, Requirement
 from fairbits.gates.statistics import PairedChange
 from fairbits.gates.suite import Suite
 from fairbits.measure import Estimate, Grouping, bits_limit, groupings_of
-from fairbits.proxies import log_ratios
+from fairbits.proxies import fitted_log_ratios, log_ratios
 from fairbits.randomness import generator
 
 #: Bits about an attribute need so many people whose value is known.
@@ -235,18 +235,23 @@ class FrozenFigures:
         low, high = min(one.low for one, _ in known), min(one.high for one, _ in known)
         return _figure(Estimate(value.value, min(low, value.value), max(high, value.value)), people, whose)
 
-    def _ratios(self, answers: Answers) -> list[tuple[str, Floats]]:
-        """For each attribute that enough people have: log-ratios of the guess from the score to the base rate."""
-        scores, found = answers.scores[self.sample], []
+    def _attributes(self, answers: Answers) -> Iterator[tuple[str, npt.NDArray[np.int64], int, Floats]]:
+        """Each attribute that enough people have: its name, their groups, how many there are, and their scores."""
+        scores = answers.scores[self.sample]
         for one in self.groups:
             known = one.known
             if known.sum() < MIN_KNOWN or (one.counts > 0).sum() < 2:
                 continue
-            # The same leaf for both models: the same halves, so that people are compared with themselves.
-            rng = self._rng(f"indirect {one.name}")
             present, codes = np.unique(one.codes[known], return_inverse=True)
-            found.append((one.name, log_ratios(codes.astype(np.int64), len(present), scores[known], rng)))
-        return found
+            yield one.name, codes.astype(np.int64), len(present), scores[known]
+
+    def _ratios(self, answers: Answers) -> list[tuple[str, Floats]]:
+        """For each attribute that enough people have: log-ratios of the guess from the score to the base rate."""
+        # The same halves for both models, so that people are compared with themselves.
+        return [
+            (name, log_ratios(codes, groups, scores, self._rng(f"indirect {name}")))
+            for name, codes, groups, scores in self._attributes(answers)
+        ]
 
     def _indirect(self) -> CheckFigure:
         ratios = self._ratios(self.answers)
@@ -255,7 +260,14 @@ class FrozenFigures:
         level = 1 - (1 - self.level) / len(ratios)
         ends = [(name, *_normal(one, level)) for name, one in ratios]
         name, value, _, _ = max(ends, key=lambda one: one[1])
-        low, high = max(one[2] for one in ends), max(one[3] for one in ends)
+        low = max(one[2] for one in ends)
+        # A guess on people whom it was not made of errs downwards, so it holds the lower end only; a threshold is held
+        # against the upper one, which the guess made of the people themselves gives: that one errs upwards.
+        fitted = [
+            _normal(fitted_log_ratios(codes, groups, scores), level)
+            for _, codes, groups, scores in self._attributes(self.answers)
+        ]
+        high = max(value, *(one[2] for one in fitted))
         found = Estimate(max(value, 0.0), max(min(low, value), 0.0), max(high, 0.0))
         return _figure(found, int(self.sample.sum()), name)
 

@@ -13,8 +13,8 @@ from fairbits.gates.findings import Finding, findings_of, fingerprint_of
 from fairbits.gates.policy import Policy, Requirement
 from fairbits.gates.result import CheckResult
 from fairbits.gates.suite import Suite
-from fairbits.gates.verdict import Verdict, verdict_of
-from fairbits.gates.waivers import Waiver, check_current, waiver_of
+from fairbits.gates.verdict import overall, verdict_of
+from fairbits.gates.waivers import Waiver, check_current, check_ended, waiver_of
 
 
 class Judgement:
@@ -32,6 +32,11 @@ class Judgement:
         What is asked for.
     day
         Today: a waiver that ended before covers nothing, and what it covered counts again.
+
+    Raises
+    ------
+    OptionError
+        For a check that the subject cannot be held to, and where nothing but an ended waiver is wrong.
     """
 
     def __init__(
@@ -59,6 +64,8 @@ class Judgement:
                 self.pending.append(requirement.name)
                 continue
             self.checks.append(self._judged(requirement, figures.of(requirement)))
+        if overall(one.counts for one in self.checks) == "pass":
+            check_ended(self._ended)
 
     @property
     def waived(self) -> tuple[Waiver, ...]:
@@ -74,8 +81,9 @@ class Judgement:
         direction = "max" if requirement.change else requirement.kind.direction
         verdict = verdict_of(figure.low, figure.high, requirement.threshold, direction=direction, sure=figure.sure)
         count = 0
+        excused: tuple[Waiver, ...] = ()
         if figure.broken is not None:
-            verdict, count = self._people(requirement, figure, verdict)
+            count, excused = self._people(requirement, figure)
         waiver = expired = None
         if verdict != "pass":
             waiver, expired = self._waivers(check=requirement.name)
@@ -93,17 +101,26 @@ class Judgement:
             count,
             waiver,
             expired,
+            excused if verdict == "fail" else (),
         )
 
-    def _people(self, requirement: Requirement, figure: CheckFigure, verdict: Verdict) -> tuple[Verdict, int]:
-        """Findings of a check of single people; those whom somebody answers for no longer break it."""
+    def _people(self, requirement: Requirement, figure: CheckFigure) -> tuple[int, tuple[Waiver, ...]]:
+        """Keep the findings of a check of single people.
+
+        Returns
+        -------
+        tuple of int and tuple of Waiver
+            How many different people break it; and the waivers of single people, where what is left is allowed.
+        """
         assert figure.broken is not None  # noqa: S101 - asked by the caller
         found, count = findings_of(requirement.name, figure.broken, self.suite, self.schema, self.answers, self.before)
-        covered = 0
+        covered, answering = 0, []
         for i, one in enumerate(found):
-            if self._waivers(case=one.fingerprint)[0] is not None:
+            waiver, _ = self._waivers(case=one.fingerprint)
+            if waiver is not None:
                 found[i] = replace(one, waived=True)
                 covered += one.people
+                answering.append(waiver)
         self.findings += found
         known = figure.broken_before
         already = set()
@@ -113,11 +130,9 @@ class Judgement:
             )
             already = {one.fingerprint for one in older}
         self.new |= {one.fingerprint for one in found if one.fingerprint not in already}
-        if verdict == "fail" and covered:
-            left = int(figure.broken.sum()) - covered
-            allowed = requirement.threshold if requirement.kind.name == "flips" else 0
-            verdict = "pass" if left <= allowed else verdict
-        return verdict, count
+        left = int(figure.broken.sum()) - covered
+        allowed = requirement.threshold if requirement.kind.name == "flips" else 0
+        return count, tuple(answering) if left <= allowed else ()
 
     def _waivers(self, *, check: str | None = None, case: str | None = None) -> tuple[Waiver | None, Waiver | None]:
         """Who answers for it today; where nobody does, who did until a waiver ended."""

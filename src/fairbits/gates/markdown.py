@@ -61,7 +61,7 @@ def gate_markdown(result: GateResult) -> str:
 
 
 def _row(one: CheckResult) -> str:
-    waived = " (waived)" if one.waiver is not None else ""
+    waived = " (waived)" if one.waived else ""
     return (
         f"| `{one.name}` | {one.read(one.value)} | {one.interval()} | {one.allowed()} | {_MARKS[one.verdict]}{waived} |"
     )

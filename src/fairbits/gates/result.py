@@ -59,6 +59,8 @@ class CheckResult:
         Who answers for it.
     expired
         Who answered for it until the waiver ended, where nobody does any more.
+    excused
+        Who answers for single people, where everybody who breaks it, or enough of them, is answered for.
     """
 
     requirement: Requirement
@@ -74,6 +76,7 @@ class CheckResult:
     findings: int = 0
     waiver: Waiver | None = None
     expired: Waiver | None = None
+    excused: tuple[Waiver, ...] = ()
 
     @property
     def name(self) -> str:
@@ -93,7 +96,28 @@ class CheckResult:
     @property
     def counts(self) -> Verdict:
         """The verdict that counts: pass where somebody answers for it."""
-        return "pass" if self.waiver is not None else self.verdict
+        return "pass" if self.waived else self.verdict
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """Those because of which it does not count: the one of the check, or those of single people."""
+        return self.excused if self.waiver is None else (self.waiver,)
+
+    @property
+    def waived(self) -> bool:
+        """Whether somebody answers for it, so that its verdict does not count."""
+        return bool(self.waivers)
+
+    def answered(self) -> str:
+        """Who answers for it until when, in words; nothing where nobody does."""
+        if self.waiver is not None:
+            return f"waived by {self.waiver.owner} until {self.waiver.expires.isoformat()}: {self.waiver.reason}"
+        if not self.excused:
+            return ""
+        owners = ", ".join(dict.fromkeys(one.owner for one in self.excused))
+        end = min(one.expires for one in self.excused).isoformat()
+        what = "1 person is" if len(self.excused) == 1 else f"{len(self.excused):,} people are"
+        return f"{what} waived by {owners} until {end}"
 
     def read(self, value: float | None) -> str:
         """A value of this check as people read it.
@@ -112,7 +136,7 @@ class CheckResult:
         return f"+{text}" if self.requirement.change and value > 0 else text
 
     def interval(self) -> str:
-        """The interval as people read it; nothing where the figure is exact or not known."""
+        """The interval as people read it, "exact" where it has no width; nothing where the figure is not known."""
         if self.low is None or self.high is None or self.low == self.high:
             return "" if self.value is None else "exact"
         return f"{self.read(self.low)} to {self.read(self.high)}"
@@ -152,7 +176,7 @@ class CheckResult:
             "p_value": self.p_value,
             "findings": self.findings,
             "fingerprint": self.fingerprint,
-            "waived": self.waiver is not None,
+            "waived": self.waived,
             "expired": self.expired is not None,
         }
 
@@ -249,7 +273,7 @@ class GateResult:
         """The verdict in one sentence."""
         counted = {word: sum(one.counts == word for one in self.checks) for word in ("fail", "inconclusive", "pass")}
         parts = [f"{number} {word}" for word, number in counted.items() if number]
-        waived = sum(one.waiver is not None for one in self.checks)
+        waived = sum(one.waived for one in self.checks)
         parts += [f"{waived} waived"] if waived else []
         parts += [f"{len(self.pending)} waiting for a baseline"] if self.pending else []
         ended = "".join(f"; {one.ended}" for one in self.expired)

@@ -294,6 +294,11 @@ def _notes(subject: Subject, suite: Suite, before: Answers | None, answers: Answ
         found.append(f"the suite was frozen for a subject called {suite.subject!r}.")
     if before is not None and before.identity == answers.identity:
         found.append("the baseline is of this very model.")
+    if not subject.schema.protected_columns:
+        found.append(
+            "the model takes no protected column, so nobody has a twin: flips and bits are 0 whatever it does; check "
+            "indirect_bits and impact_ratio instead."
+        )
     return tuple(found)
 
 

@@ -98,7 +98,7 @@ def _rule(check: str) -> dict[str, Any]:
 
 
 def _result(
-    result: GateResult, check: str, level: str, text: str, fingerprint: str, waiver: Waiver | None
+    result: GateResult, check: str, level: str, text: str, fingerprint: str, waivers: tuple[Waiver, ...]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ruleId": rule_id(check),
@@ -115,16 +115,17 @@ def _result(
         ],
         "partialFingerprints": {FINGERPRINT: fingerprint},
     }
-    if waiver is not None:
+    if waivers:
         found["suppressions"] = [
-            {"kind": "external", "status": "accepted", "justification": harmless(f"{waiver.owner}: {waiver.reason}")}
+            {"kind": "external", "status": "accepted", "justification": harmless(f"{one.owner}: {one.reason}")}
+            for one in waivers
         ]
     return found
 
 
 def _check(result: GateResult, one: CheckResult) -> dict[str, Any]:
     level = "error" if one.verdict == "fail" else "warning"
-    return _result(result, one.name, level, one.sentence(), one.fingerprint, one.waiver)
+    return _result(result, one.name, level, one.sentence(), one.fingerprint, one.waivers)
 
 
 def _person(result: GateResult, check: CheckResult, one: Finding) -> dict[str, Any]:
@@ -132,5 +133,12 @@ def _person(result: GateResult, check: CheckResult, one: Finding) -> dict[str, A
     before = "" if one.k_before is None else f", {one.k_before} before"
     words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
     text = f"{where}: k = {one.k}{before}. {words}"
-    own = next((w for w in result.waived if w.case == one.fingerprint), None)
-    return _result(result, one.check, "warning", text[:1000], one.fingerprint, own or check.waiver)
+    own = tuple(waiver for waiver in result.waived if waiver.case == one.fingerprint)
+    return _result(
+        result,
+        one.check,
+        "warning",
+        text[:1000],
+        one.fingerprint,
+        own or (() if check.waiver is None else (check.waiver,)),
+    )

@@ -1,5 +1,6 @@
 from .bits import ScoreBits as ScoreBits
 from .bits import chained_bits as chained_bits
+from .bits import fitted_log_ratios as fitted_log_ratios
 from .bits import log_ratios as log_ratios
 from .bits import score_bits as score_bits
 from .matched import Matching as Matching

@@ -26,6 +26,8 @@ BINS, PEOPLE_PER_BIN = 50, 10
 MIXED = 0.01
 #: Shuffles of the attribute: many where people are few and chance is large.
 MAX_SHUFFLES, MIN_SHUFFLES, SHUFFLED_PEOPLE = 20, 4, 400_000
+#: Bins of a table that is fitted to the people themselves, at least: coarse ones would hide what the score tells.
+FITTED_BINS = 16
 LEVEL = 0.95
 #: The halves learn from each other, so the mean varies more than people do, by 2 % where the tables are smallest; a
 #: bound without any bias would hold in just under 95 % of samples.
@@ -141,6 +143,36 @@ def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating],
         Ratios in bits, (n,).
     """
     return _Cut(scores, n_groups, rng).log_ratios(codes)
+
+
+def fitted_log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating]) -> Floats:
+    """The same with frequencies of the people themselves; their mean can only be too large, not too small.
+
+    The likeliest table of a sample makes it likelier than the true one does, so the mean exceeds that of the true
+    log-ratios, whose mean in turn is I(A;S) of the binned score in the long run: what an upper bound rests on.
+
+    Parameters
+    ----------
+    codes
+        Group of each person, (n,).
+    n_groups
+        Number of groups.
+    scores
+        Score of each person, (n,).
+
+    Returns
+    -------
+    Floats
+        Ratios in bits, (n,).
+    """
+    everybody = np.ones(len(scores), dtype=np.bool_)
+    # Every cell adds to what the table makes of chance, so there are fewer bins where there are more groups.
+    filled = (len(scores) // 2) // (PEOPLE_PER_BIN * max(1, n_groups - 1))
+    bins, size = _binned(scores, everybody, int(np.clip(filled, FITTED_BINS, BINS)))
+    cells = np.zeros((size, n_groups))
+    np.add.at(cells, (bins, codes), 1)
+    given = cells[bins, codes] / cells.sum(axis=1)[bins]
+    return np.asarray(np.log2(given) - np.log2(cells.sum(axis=0)[codes] / len(codes)))
 
 
 class _Cut:

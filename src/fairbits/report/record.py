@@ -244,6 +244,11 @@ class Debugged:
     sets: tuple[Sized, ...] = ()
     minimal: Sized | None = None
 
+    @property
+    def hidden(self) -> bool:
+        """Whether there is anything between the inputs and the score: a hidden layer, or trees."""
+        return self.units == "trees" or sum(layer.layer > 0 for layer in self.layers) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Mend:

@@ -172,7 +172,9 @@ def open_key(path: Path, *, passphrase: Callable[[], str] | None = None) -> Ed25
                 ) from None
             found = load(content, passphrase().encode())
     except (ValueError, TypeError, crypto.UnsupportedAlgorithm) as error:
-        reason = str(error).strip().split("\n", 1)[0][:120]
+        if content.lstrip().startswith(b"ssh-"):
+            raise OptionError(f"{str(path)!r} is a public key; sign with the private one beside it.") from None
+        reason = str(error).strip().split(". ", 1)[0].split("\n", 1)[0][:120]
         raise OptionError(
             f"{str(path)!r} is no private key that can be opened ({reason}); check the passphrase, or {_REMEDY}"
         ) from None

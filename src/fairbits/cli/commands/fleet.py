@@ -106,16 +106,19 @@ def _show(found: Fleet, page: Path) -> None:
     console.print(Text(harmless(found.sentence), style="bold"))
     if found.ranked:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("#", "model", "rows flip", "bits ≥", "of", "k ≥", "k rows", "k proved", "indirect ≥"):
+        for heading in ("#", "model", "affected", "bits ≥", "of", "k ≥", "k rows", "k proved", "indirect ≥"):
             table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=heading != "model")
         for place, one in enumerate(found.ranked, 1):
-            rate = "–" if one.flip_rate is None else f"{one.flip_rate:.1%}"
+            share = one.split_rate if one.flip_rate is None else one.flip_rate
+            rate = "–" if share is None else f"{share:.1%}{'*' if one.flip_rate is None else ''}"
             ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
             proved = "–" if one.k_proved is None else f"≤ {one.k_proved}"
             bits = ("–" if figure is None else f"{figure:.2f}" for figure in (one.bits, one.bits_limit))
             told = "–" if one.indirect is None else f"{one.indirect:.2f}"
             table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved, told)
         console.print(table)
+        if any(one.flip_rate is None and one.split_rate is not None for one in found.ranked):
+            console.print(Text("* nothing is decided: rows whose twins score otherwise", style="dim"))
     for one in found.failed:
         console.print(Text(f"{harmless(one.name)}: {harmless(one.error or '')}", style="yellow"))
     console.print(Text("page  ").append(str(page), style="bold"))

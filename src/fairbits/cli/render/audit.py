@@ -173,7 +173,7 @@ def show_scores(subject: Subject, found: ScoresAudit) -> None:
     head = lead(document, blind=True).strip()
     rows = [("", f"{subject.name}: {head}" if head else subject.name, "bold", 2)]
     quality = () if subject.quality is None else subject.quality.lines()
-    rows += [(name, line, "", 2) for name, line in zip(("decision", "accuracy"), quality, strict=False)]
+    rows += [(name, line, "", 2) for name, line in zip(("decision", "accuracy"), quality, strict=False)][::-1]
     rows += [*_indirect(document), ("model", "not at hand: the table holds its scores", "", 1)]
     rows += [("note", note, "yellow", 2) for note in document["notes"][:2]]
     for line in _folded(rows)[:_LINES]:
@@ -193,14 +193,18 @@ def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     yield "bits", _bits(data), "", 3
     if data.about.blind and data.proxies is not None:
         yield from _indirect(data.proxies)
-    yield from _cause(data)
-    yield from _repair(data)
+    failed = {stage: f"not possible: {fault}" for stage, fault in found.faults.items()}
+    most = 2 if len(failed) < 3 else 1
+    for stage, label, rows in (("debug", "cause", _cause), ("repair", "repair", _repair)):
+        yield from rows(data)
+        if stage in failed:
+            yield label, failed.pop(stage), "yellow", most
     yield from _guarantee(data)
     noise = data.measured.noise
     for note in () if noise is None else noise.notes(data.about.epsilon)[:1]:
         yield "note", note, "yellow", 2
-    for stage, fault in found.faults.items():
-        yield stage, f"not possible: {fault}", "yellow", 2 if len(found.faults) < 3 else 1
+    for stage, words in failed.items():
+        yield stage, words, "yellow", most
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
     yield "took", times, "dim", 2
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"worse": "red", "better": "green", "open": "dim", "same": "dim"}
 #: Groups that the terminal shows; the page and --json have all.
+_WIDTH = 80
 _GROUPS, _NAME = 14, 26
 
 
@@ -108,8 +109,12 @@ def _people(console: Console, found: ModelDiff) -> None:
     for rank, one in enumerate(found.people, 1):
         own = harmless(", ".join(one.own.values()))[:36]
         flips = "  flips now" if one.flips_after and not one.flips_before else ""
-        line = Text(f"{rank:>2}. k {one.k_before} → {one.k_after}", style="bold")
-        console.print(line.append(f"  {own}  ({harmless(one.place)[:30]}){flips}", style="not bold"))
+        line = Text(f"{rank:>2}. k {one.k_before} → {one.k_after}", style="bold").append(
+            f"  {own}  (", style="not bold"
+        )
+        place, room = harmless(one.place), _WIDTH - len(line) - len(flips) - 1
+        place = place if len(place) <= room else f"{place[: room - 1]}…"
+        console.print(line.append(f"{place}){flips}", style="not bold"))
         decision = "" if one.decision_before is None else f"; {one.decision_before} → {one.decision_after}"
         words = f"span {one.span_before:.3f} → {one.span_after:.3f}, own score {one.score_before:.3f} → "
         console.print(Text(f"    {words}{one.score_after:.3f}{harmless(decision)[:30]}", style="dim"))

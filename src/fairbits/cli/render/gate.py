@@ -66,7 +66,7 @@ def _against(found: GateResult) -> str:
 
 
 def _check(console: Console, one: CheckResult, width: int) -> None:
-    word = "waived" if one.waiver is not None else one.verdict
+    word = "waived" if one.waived else one.verdict
     line = Text(word.ljust(13), style=_STYLES[word])
     around = one.interval()
     around = f" ({around})" if around else ""

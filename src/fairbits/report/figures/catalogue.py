@@ -33,7 +33,7 @@ def pictures_of(data: ReportData) -> dict[str, str]:
     found = {
         name: inline_svg(made, f"pic-{name}", title, words) for name, made, title, words in drawn if made is not None
     }
-    if data.debugged is not None and data.debugged.layers:
+    if data.debugged is not None and data.debugged.layers and data.debugged.hidden:
         found["network"] = _network(data.debugged)
     return found
 

@@ -50,7 +50,8 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
     ax.yaxis.set_major_formatter(_COUNTS)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.xaxis.set_major_locator(MaxNLocator(9, integer=True))
-    ax.set_xlim(least - 0.8 * width, most + 0.8 * width)
+    left = max(1, min(least, most - 3))  # one or two values of k get bars of the usual width, not a wall
+    ax.set_xlim(left - 0.8 * width, max(most, left + 3) + 0.8 * width)
     name_axes(ax, "k: classes that the twins' scores fall into", what)
     return made
 

@@ -12,12 +12,18 @@ from fairbits.report.words import number, percent, signed
 if TYPE_CHECKING:
     from fairbits.report.record import Debugged, ReportData
 
+#: What is said of a model that has nothing inside, such as a logistic regression.
+ONE_LAYER = "One layer leads from the inputs straight to the score: there is no layer in between to look into."
+
 
 def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
     if not debugged.layers:
         return
     yield "## Inside the network"
     yield ""
+    if not debugged.hidden:
+        yield ONE_LAYER
+        return
     total = sum(layer.votes for layer in debugged.layers) or 1
     rows = (
         [
@@ -71,5 +77,6 @@ SECTION = Section(
     "Inside the network",
     '{% include "inside.html" %}',
     _markdown,
+    values=lambda _: {"one_layer": ONE_LAYER},
     shown=lambda data: data.debugged is not None and bool(data.debugged.layers) and data.debugged.units == "layers",
 )
