@@ -26,8 +26,9 @@ BINS, PEOPLE_PER_BIN = 50, 10
 MIXED = 0.01
 #: Shuffles of the attribute: many where people are few and chance is large.
 MAX_SHUFFLES, MIN_SHUFFLES, SHUFFLED_PEOPLE = 20, 4, 400_000
-#: Bins of a table that is fitted to the people themselves, at least: coarse ones would hide what the score tells.
-FITTED_BINS = 16
+#: Bins of a table that is fitted to the people themselves, at least (coarse ones would hide what the score tells), and
+#: people for each free number of it: what the table makes of chance grows with its cells.
+FITTED_BINS, FITTED_PEOPLE = 16, 80
 LEVEL = 0.95
 #: The halves learn from each other, so the mean varies more than people do, by 2 % where the tables are smallest; a
 #: bound without any bias would hold in just under 95 % of samples.
@@ -166,8 +167,7 @@ def fitted_log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.flo
         Ratios in bits, (n,).
     """
     everybody = np.ones(len(scores), dtype=np.bool_)
-    # Every cell adds to what the table makes of chance, so there are fewer bins where there are more groups.
-    filled = (len(scores) // 2) // (PEOPLE_PER_BIN * max(1, n_groups - 1))
+    filled = len(scores) // (FITTED_PEOPLE * max(1, n_groups - 1))
     bins, size = _binned(scores, everybody, int(np.clip(filled, FITTED_BINS, BINS)))
     cells = np.zeros((size, n_groups))
     np.add.at(cells, (bins, codes), 1)
