@@ -19,9 +19,11 @@ from .direction import order_note as order_note
 from .direction import output_order as output_order
 from .direction import speaks_of as speaks_of
 from .estimator import Feed as Feed
+from .estimator import classes_in_order as classes_in_order
 from .estimator import estimator_ending as estimator_ending
 from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
+from .estimator import fresh_estimator as fresh_estimator
 from .estimator import opened_estimator as opened_estimator
 from .estimator import save_estimator as save_estimator
 from .foreign import ForeignModel as ForeignModel
