@@ -19,6 +19,7 @@ from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import settled_original
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.predictors import trained_on_categories
 from fairbits.models.registry import is_url
 from fairbits.models.sklearn import winner
 from fairbits.models.trees.model import TreeModel
@@ -251,30 +252,6 @@ def _framed(rows: Any, columns: tuple[str, ...] | None) -> Any:
 def _answers(estimator: Any, rows: Any) -> Any:
     ask = attribute(estimator, "predict_proba")
     return np.asarray(ask(rows) if callable(ask) else estimator.predict(rows), dtype=np.float64).ravel()
-
-
-def trained_on_categories(estimator: Any) -> bool:
-    """Whether a fitted estimator was given columns of pandas categories, and treats them as such.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object; of a pipeline, what its last step knows is hidden behind the others.
-
-    Returns
-    -------
-    bool
-        As LightGBM, XGBoost and scikit-learn's histogram boosting remember it.
-    """
-    booster = attribute(estimator, "booster_") or estimator
-    listed = attribute(booster, "pandas_categorical")
-    if isinstance(listed, list) and listed:
-        return True
-    get_booster = attribute(estimator, "get_booster")
-    if callable(get_booster):
-        return "c" in (attribute(get_booster(), "feature_types") or [])
-    by_dtype = attribute(estimator, "categorical_features") == "from_dtype"
-    return by_dtype and attribute(estimator, "is_categorical_") is not None
 
 
 def classes_in_order(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, FairbitsError, TableError
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
 from fairbits.models import (
     Fitting,
     Network,
@@ -215,9 +215,12 @@ class EstimatorKind:
             The estimator.
         """
         subject = self.subject
-        loaded = adapt(made, subject.schema, subject.options)
-        loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
-        found = fit_to_schema(loaded, subject.schema, options=subject.options)
+        try:
+            loaded = adapt(made, subject.schema, subject.options)
+            loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
+            found = fit_to_schema(loaded, subject.schema, options=subject.options)
+        except ModelError as error:
+            raise CapabilityError(f"what was fitted again cannot be asked: {error}") from None
         assert found.encoding is not None  # noqa: S101 - given above
         return Fitted(found.model, found.encoding, made)
 
