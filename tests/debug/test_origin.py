@@ -268,7 +268,7 @@ def test_what_cannot_be_trained_again_says_so(rng: np.random.Generator, make_run
             return carrier.scores(inputs)
 
     box = make_subject("box", Scores(), SCHEMA, table)
-    with pytest.raises(CapabilityError, match="cannot be trained again here"):
+    with pytest.raises(CapabilityError, match="cannot be fitted again here; give the scikit-learn style estimator"):
         trainer_of(box)
     odd = Network.build(carrier.weights, carrier.biases, activation="gelu", head="sigmoid")
     with pytest.raises(CapabilityError, match="activation gelu are not trained here"):

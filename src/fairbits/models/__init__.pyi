@@ -40,7 +40,7 @@ from .native.npz import write_npz as write_npz
 from .native.numerics import without_denormals as without_denormals
 from .native.trainer import Fitting as Fitting
 from .native.trainer import refit as refit
-from .onnx.adapter import FAVOURABLE_KEY as FAVOURABLE_KEY
+from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
 from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node

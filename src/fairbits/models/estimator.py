@@ -63,7 +63,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
     if original is None or (isinstance(original, str) and is_url(original)):
         raise CapabilityError(
             f"{'a model of unknown origin' if original is None else 'an endpoint'} does not show how it was trained, "
-            f"so it cannot be fitted again here."
+            f"so it cannot be fitted again here; give the scikit-learn style estimator (an object, .skops or .joblib)."
         )
     found = settled_original(original, options)
     if isinstance(found, Path):
