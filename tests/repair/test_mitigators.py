@@ -97,6 +97,21 @@ def test_the_adversary_lowers_the_gap(planner: Planner) -> None:
     assert found.network.widths == network().widths
 
 
+def test_an_adversary_without_a_gradient_does_not_end_the_training(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fairlearn", reason="the mitigate extra is not installed")
+    pytest.importorskip("torch", reason="torch is not installed")
+    sure = network()
+    sure = replace(sure, weights=tuple(w * 300 for w in sure.weights))  # every score is 0 or 1 in single precision
+    (found,) = Adversarial(pulls=(1.0,), updates=20).propose(replace(planner, network=sure))
+    assert isinstance(found.network, Network)
+    assert all(np.isfinite(w).all() for w in found.network.weights)
+    monkeypatch.setattr(Adversarial, "_trained", lambda *_: None)
+    with pytest.raises(CapabilityError, match=r"pull 0\.1 and 1 did not settle"):
+        list(Adversarial().propose(planner))
+
+
 def test_thresholds_make_selection_alike_by_using_the_protected_value(planner: Planner) -> None:
     parity, opportunity = ThresholdsByGroup().propose(planner)
     training = planner.halves.training
