@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +13,7 @@ from fairbits import Audit, Network, Table
 from fairbits.debug import debug_run, origin_shares, shared_part, train_here
 from fairbits.debug.refits import trainer_of
 from fairbits.errors import CapabilityError, OptionError, TableError
+from fairbits.measure import evaluator_of
 from fairbits.scale import ExecutorOptions, train_out_by
 from fairbits.subject import make_subject
 from tests.conftest import random_network
@@ -151,6 +155,97 @@ def test_estimators_are_cloned_and_fitted_again(rng: np.random.Generator, kind: 
     assert abs(gap.mean()) > (0.01 if kind == "network" else 0.05)  # it learned what the labels hold about the sex
 
 
+def category_frame(rng: np.random.Generator, rows: int = 400) -> pd.DataFrame:
+    """Towns whose effect has nothing to do with their order: categories and their numbers teach different trees."""
+    data = pd.DataFrame({"sex": rng.choice(["f", "m"], rows), "town": rng.choice(list("abcdefgh"), rows)})
+    odds = 2.0 * data["town"].isin(["b", "e", "g"]) + 1.0 * (data["sex"] == "m") - 1.2
+    data["hired"] = (rng.random(rows) < 1 / (1 + np.exp(-odds))).astype(int)
+    return data
+
+
+def booster_of(kind: str, data: pd.DataFrame) -> Any:
+    """A booster that was told about categories, in each of the ways that there are."""
+    plain, labels = data[["sex", "town"]], data["hired"]
+    frame, numbers = plain.astype("category"), plain.apply(lambda column: column.astype("category").cat.codes)
+    if kind == "histogram":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(max_iter=4, categorical_features="from_dtype").fit(frame, labels)
+    library = pytest.importorskip(kind.partition("-")[0])
+    if kind.startswith("lightgbm"):
+        made = library.LGBMClassifier(n_estimators=4, n_jobs=1, verbose=-1, min_child_samples=5)
+        if kind == "lightgbm-columns":
+            return made.fit(numbers, labels, categorical_feature=[0, 1])
+        return made.fit(frame, labels)
+    if kind.startswith("xgboost"):
+        made = library.XGBClassifier(
+            n_estimators=4,
+            n_jobs=1,
+            enable_categorical=True,
+            max_cat_to_onehot=1,
+            early_stopping_rounds=50 if kind == "xgboost-stopped" else None,
+        )
+        return made.fit(frame, labels, eval_set=[(frame, labels)], verbose=False)
+    named = {"cat_features": ["sex", "town"]}
+    quiet = {"iterations": 4, "verbose": 0, "allow_writing_files": False, "one_hot_max_size": 20}
+    at_fit = kind == "catboost-columns"
+    made = library.CatBoostClassifier(**quiet, random_seed=5, **({} if at_fit else named))
+    return made.fit(plain, labels, **(named if at_fit else {}))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "histogram",
+        "lightgbm",
+        "lightgbm-columns",
+        "xgboost",
+        "xgboost-stopped",
+        "catboost",
+        "catboost-columns",
+    ],
+)
+def test_boosters_are_fitted_again_on_the_categories_that_they_learned_from(
+    rng: np.random.Generator, kind: str
+) -> None:
+    data = category_frame(rng)
+    model = booster_of(kind, data)
+    if kind == "lightgbm-columns":
+        for name in ("sex", "town"):
+            data[name] = data[name].astype("category").cat.codes
+    subject = audit_of(data, model).subject
+    people = subject.table.codes
+    again = train_here(subject, people, [5])[0].scores
+    own = evaluator_of(subject).scores(people)
+    assert again == pytest.approx(own, abs=1e-5)  # nothing is drawn, or from the same seed: the same model
+
+
+def test_catboost_draws_lots_although_no_parameter_says_so(rng: np.random.Generator) -> None:
+    catboost = pytest.importorskip("catboost")
+    data = frame(rng)
+    encoded = data.assign(sex=(data["sex"] == "m").astype(int))
+    model = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False)
+    model.fit(encoded[["sex", "skill"]], encoded["hired"])
+    subject = audit_of(encoded, model).subject
+    first, second = train_here(subject, subject.table.codes[:40], [1, 2])
+    assert not np.array_equal(first.scores, second.scores)
+
+
+def test_a_finished_booster_says_that_it_cannot_be_trained_again(rng: np.random.Generator, tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    data = frame(rng)
+    data["sex"] = (data["sex"] == "m").astype(int)
+    data["hired"] = (data["hired"] == "yes").astype(int)
+    booster = lightgbm.train(
+        {"objective": "binary", "verbose": -1}, lightgbm.Dataset(data[["sex", "skill"]], data["hired"]), 3
+    )
+    booster.save_model(tmp_path / "model.txt")
+    with pytest.raises(CapabilityError, match=r"a \.txt is a finished model"):
+        trainer_of(audit_of(data, str(tmp_path / "model.txt")).subject)
+    with pytest.raises(CapabilityError, match="'Booster' has no fit of its own"):
+        trainer_of(audit_of(data, booster).subject)
+
+
 def _quiet():
     from contextlib import nullcontext
 
@@ -173,7 +268,7 @@ def test_what_cannot_be_trained_again_says_so(rng: np.random.Generator, make_run
             return carrier.scores(inputs)
 
     box = make_subject("box", Scores(), SCHEMA, table)
-    with pytest.raises(CapabilityError, match="cannot be trained again here"):
+    with pytest.raises(CapabilityError, match="cannot be fitted again here; give the scikit-learn style estimator"):
         trainer_of(box)
     odd = Network.build(carrier.weights, carrier.biases, activation="gelu", head="sigmoid")
     with pytest.raises(CapabilityError, match="activation gelu are not trained here"):

@@ -65,6 +65,15 @@ def test_findings_of_rq3_and_the_ablation() -> None:
     assert "the paper: mean k falls by 25 %" in neurons[1]
     assert "falls by 60 %; within two points of accuracy there too on 0 of 1" in neurons[2]
     assert rq3_findings([], []) == ([], [])
+
+
+def test_networks_that_the_paper_does_not_know_are_not_held_against_it() -> None:
+    nothing = [None] * 10
+    where = [["mine", "dice*", None], ["mine", "dice", 1], ["mine", "paper", None]]
+    what = [["mine", "dice", 90, 4.0, 89, 3.0, None, None, None, None, None, None], ["mine", "paper", *nothing]]
+    layers, neurons = rq3_findings(where, what)
+    assert layers == []
+    assert neurons == ["The better single neuron, ours: mean k falls by 25 % (1 of 1 subjects have one)."]
     rows = [["a", who, 9, ids, 50.0, 5, k, 1.0, 1.0] for who, ids, k in (("constrained", 15, 3.0), ("binary", 10, 2.0))]
     assert ablation_findings(rows)[0] == "Quantitative feedback finds 50 % more ID cases than binary feedback."
 

@@ -315,3 +315,15 @@ def test_rules_about_twins_hold_for_everybody(rng: np.random.Generator) -> None:
     twins = guard.subject_twins.expand(people().codes).reshape(-1, len(schema))
     scores = guard.scores(subject.encoding.encode(twins)).reshape(len(people().codes), guard.m)
     assert np.ptp(scores, axis=1).max() < 1e-6
+
+
+@pytest.mark.parametrize("head", ["sigmoid", "softmax"])
+def test_a_graph_whose_first_output_is_the_favourable_one(tmp_path: Path, head: str) -> None:
+    """The file states which output that is, and whoever reads it back without a schema heeds it."""
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    last = [[2.0], [-1.0]] if head == "sigmoid" else [[1.0, -1.0], [-0.5, 0.5]]
+    network = Network.build([np.eye(3)[:, :2], last], [np.zeros(2), np.zeros(len(last[0]))], head=head)
+    schema = replace(SCHEMA, favourable="no")
+    subject = make_subject("first", network.with_favourable(0), schema, people(), original=network)
+    written = export_guard(Guard.of(subject), subject, tmp_path, people().codes)
+    assert "repaired.onnx" in [path.name for path in written.files], written.warnings

@@ -12,17 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbits import Audit, Network, Subject, Table
+from fairbits import Attribute, Audit, Encoding, Network, Schema, Subject, Table
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
+from fairbits.measure import evaluator_of
 from fairbits.repair import Planner, Proposal, repair_run
+from fairbits.repair.estimator_files import export_thresholds
 from fairbits.repair.evidence import split
 from fairbits.repair.group_codes import coding_of
 from fairbits.repair.judgement import Judged, Setting, judge
 from fairbits.repair.kinds import kind_to_fit
 from fairbits.repair.proposals.adversarial import Adversarial
 from fairbits.repair.proposals.expgrad import ExponentiatedGradients, pooled
+from fairbits.repair.proposals.group_thresholds import fitted_thresholds
 from fairbits.repair.proposals.prejudice import PrejudiceRemover
 from fairbits.repair.proposals.registry import proposers_of
+from fairbits.repair.proposals.retrain import recentred
 from fairbits.repair.proposals.reweigh import Reweighing, independent_weights
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
 from fairbits.repair.proposals.tune import Tuning
@@ -93,6 +97,21 @@ def test_the_adversary_lowers_the_gap(planner: Planner) -> None:
     assert found.network.widths == network().widths
 
 
+def test_an_adversary_without_a_gradient_does_not_end_the_training(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fairlearn", reason="the mitigate extra is not installed")
+    pytest.importorskip("torch", reason="torch is not installed")
+    sure = network()
+    sure = replace(sure, weights=tuple(w * 300 for w in sure.weights))  # every score is 0 or 1 in single precision
+    (found,) = Adversarial(pulls=(1.0,), updates=20).propose(replace(planner, network=sure))
+    assert isinstance(found.network, Network)
+    assert all(np.isfinite(w).all() for w in found.network.weights)
+    monkeypatch.setattr(Adversarial, "_trained", lambda *_: None)
+    with pytest.raises(CapabilityError, match=r"pull 0\.1 and 1 did not settle"):
+        list(Adversarial().propose(planner))
+
+
 def test_thresholds_make_selection_alike_by_using_the_protected_value(planner: Planner) -> None:
     parity, opportunity = ThresholdsByGroup().propose(planner)
     training = planner.halves.training
@@ -117,6 +136,41 @@ def test_thresholds_use_the_protected_value_of_a_model_that_did_not(tmp_path: Pa
     assert after.q_inf_mean_rows > 0.2
     assert after.selection_gap < LESS * before.selection_gap  # type: ignore[operator]
     assert before.indirect_bits > 0.02  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("head", "favourable"), [("sigmoid", 1), ("sigmoid", 0), ("softmax", 1), ("softmax", 0)])
+@pytest.mark.parametrize("coded", [True, False])
+def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, favourable: int, coded: bool) -> None:
+    """Two attributes, one of them in steps of ten years and one-hot or as a number; every runtime decides the same."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    rng = np.random.default_rng(5)
+    schema = Schema(
+        attributes=(
+            Attribute(name="skill", kind="integer", low=0, high=9),
+            Attribute(name="town", kind="category", labels=("a", "b", "c"), protected=True),
+            Attribute(name="age", kind="integer", low=20, high=59, protected=True, step=10),
+        ),
+        target="hired",
+        classes=("no", "yes"),
+        favourable=("no", "yes")[favourable],
+    )
+    encoding = Encoding.identity(schema) if coded else Encoding.one_hot(schema)
+    outputs = 1 if head == "sigmoid" else 2
+    weights = [rng.normal(size=(encoding.width, 5)), rng.normal(size=(5, outputs))]
+    network = Network.build(weights, [rng.normal(size=5), np.zeros(outputs)], activation="tanh", head=head)
+    codes = np.column_stack([rng.integers(0, 10, 300), rng.integers(0, 3, 300), rng.integers(20, 60, 300)])
+    people = Table(codes.astype(np.float64), rng.integers(0, 2, 300).astype(np.float64))
+    network = recentred(network.with_favourable(favourable), encoding.encode(people.codes), 0.5)
+    subject = make_subject("graph", network, schema, people, encoding=encoding, original=network)
+    evaluator = evaluator_of(subject)
+    found = fitted_thresholds(evaluator, coding_of(schema, people.codes), people.codes, people.labels, alike="parity")
+    assert np.ptp(found.shifts) > 0
+    written = export_thresholds(found, subject, tmp_path, people.codes)
+    assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"], written.warnings
+    session = onnxruntime.InferenceSession(tmp_path / "repaired.onnx")
+    (said,) = session.run(None, {"inputs": encoding.encode(people.codes)})
+    score = said[:, favourable] if head == "softmax" else said[:, 0] if favourable == 1 else 1 - said[:, 0]
+    assert score == pytest.approx(found.people_scores(people.codes), abs=1e-5)
 
 
 def test_tuning_is_the_same_for_a_seed(planner: Planner) -> None:

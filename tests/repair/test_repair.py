@@ -27,6 +27,7 @@ from fairbits.repair.judgement import cost
 from fairbits.repair.proposals import retrain as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import RepairEvidence
+from fairbits.repair.run import cautions
 from fairbits.report.sections.stages import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
@@ -407,3 +408,15 @@ def _do():  # type: ignore[no-untyped-def]
     from fairbits.models import Do
 
     return Do(*CARRIER, 0.0)
+
+
+def test_a_run_of_shannon_bits_is_judged_and_worded_by_them(run: Run) -> None:
+    result = repair_run(run, choose="blind", retrain=False, quick=True, threads=1)
+    before, blind = (result.before_plan, result.before_held_out), result["blind"]
+    worse = replace(blind, plan=replace(blind.plan, q_1_mean=9.0), held_out=replace(blind.held_out, q_1_mean=9.0))
+    assert pick([worse], before[0], 0.02, measure="q_inf")[0] is worse
+    assert pick([worse], before[0], 0.02, measure="q_1") == (None, "no repair lowers mean Q1 here.")
+    told = " ".join(cautions(worse, before, 0.02, "q_1"))
+    assert "does not lower mean Q1" in told
+    assert "mean k" not in told
+    assert "does not lower" not in " ".join(cautions(worse, before, 0.02, "q_inf"))

@@ -27,6 +27,7 @@ def alternatives_to(
     quick: bool = False,
     evaluations: int = EVALUATIONS,
     out: str | Path | None = None,
+    force: bool = False,
     seed: int = 0,
     threads: int | None = None,
     command: str = "",
@@ -50,6 +51,8 @@ def alternatives_to(
         People that the search asks about, where there is no run.
     out
         The folder; by default a new one under runs/.
+    force
+        Replace a run that is in the folder.
     seed
         Same seed, same candidates.
     threads
@@ -69,7 +72,7 @@ def alternatives_to(
         if watch is not None:
             watch("searching")
         settings = Settings(Budget(evaluations=evaluations), DEFAULT, {}, seed, threads=threads)
-        run = search(subject, settings, out)
+        run = search(subject, settings, out, force=force)
     found = find_alternatives(
         run, subject, proposals=proposals, trials=trials, quick=quick, seed=seed, threads=threads, watch=watch
     )

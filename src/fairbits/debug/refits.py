@@ -16,10 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import epochs_for, fit
-from fairbits.domain import Codes, Decoder, table_columns
+from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.models import Model, Network, Wrapper, adapt, estimator_of, fit_to_schema, kind_of
+from fairbits.models import (
+    Model,
+    Network,
+    Wrapper,
+    adapt,
+    classes_in_order,
+    estimator_of,
+    feed_of,
+    fit_to_schema,
+    fresh_estimator,
+)
 from fairbits.subject import Subject
 
 #: Rows that a training needs, and people of the rarest class.
@@ -30,12 +40,10 @@ SMALL_TABLE, TRAININGS_SMALL, TRAININGS_LARGE = 5_000, 8, 4
 TWINS, PEOPLE = 200_000, 2_000
 #: A network that learned less than this beyond the majority is dead (every ReLU off): the next seed is tried.
 ALIVE, ATTEMPTS = 0.001, 5
-#: How far a decoded row's score may lie from the model's own for the decoding to be the one that it was fitted on.
-SAME = 1e-4
+#: Rows that an estimator is asked about, to see whether it takes them in this form.
+TRIED = 50
 #: Rows of an update, and what one costs, about: the fixed part, and for each weight.
 BATCH, SECONDS_PER_UPDATE, SECONDS_PER_WEIGHT = 128, 5e-4, 2e-7
-#: Names under which estimators keep their seed.
-SEEDS = ("random_state", "random_seed", "seed")
 
 
 class Trainer(Protocol):
@@ -125,18 +133,15 @@ def trainer_of(subject: Subject) -> Trainer:
             )
     try:
         estimator = estimator_of(subject.original, subject.model, subject.options)
-    except CapabilityError:  # no estimator, but perhaps a network
-        model = subject.model
+    except CapabilityError as error:  # no estimator, but perhaps a network
+        model, why = subject.model, str(error)
     else:
-        return _estimators(subject, estimator)
+        return EstimatorTrainer(subject, estimator)
     while isinstance(model, Wrapper):
         model = model.original
     if isinstance(model, Network):
         return NetworkTrainer(subject, model)
-    raise CapabilityError(
-        f"data or training cannot be told apart: {kind_of(subject.model)!r} cannot be trained again here; give a "
-        f"network, or the scikit-learn estimator itself (an object, or a pickle with --trust-pickle)."
-    )
+    raise CapabilityError(f"data or training cannot be told apart: {why}")
 
 
 def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
@@ -253,36 +258,30 @@ class NetworkTrainer:
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity": "identity"}
 
 
-def _estimators(subject: Subject, estimator: Any) -> EstimatorTrainer:
-    try:
-        from sklearn.base import clone
-
-        clone(estimator)
-    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
-        raise CapabilityError(
-            f"data or training cannot be told apart: {type(estimator).__name__!r} cannot be cloned and trained again "
-            f"({_first(error)})."
-        ) from None
-    return EstimatorTrainer(subject, estimator)
-
-
 class EstimatorTrainer:
-    """Clones of an estimator, fitted on rows in the form in which it gives the scores that are known of it."""
+    """Copies of an estimator, fitted on rows in the form in which it gives the scores that are known of it."""
 
     def __init__(self, subject: Subject, estimator: Any):
         self.subject, self.estimator = subject, estimator
         self.table = subject.table.training()
-        self.rows = self._rows()
-        self.labels = self._labels()
+        codes, about = self.table.codes, (subject.model, subject.encoding, subject.schema)
+        some = codes[:: max(1, len(codes) // TRIED)][:TRIED]
+        try:
+            fresh_estimator(estimator, 0)  # refused before anything is trained
+            feed = feed_of(estimator, *about, subject.options, people=some, learned=True)
+            classes = classes_in_order(estimator, feed, *about, some)
+        except CapabilityError as error:
+            raise CapabilityError(f"data or training cannot be told apart: {error}") from None
+        self.rows, labels = feed(codes), np.asarray(self.table.labels)
+        self.labels = labels if classes is None else classes[labels.astype(np.int64)]
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """Clone the estimator, give the clone another seed and fit it.
+        """Copy the estimator, give the copy another seed and fit it.
 
         Parameters
         ----------
         seed
-            What every parameter named ``random_state``, ``random_seed`` or ``seed`` is set to, in the steps of a
-            pipeline too.
+            What every parameter that takes a seed is set to, in the steps of a pipeline too.
 
         Returns
         -------
@@ -294,12 +293,9 @@ class EstimatorTrainer:
         ModelError
             If the estimator refuses to be fitted.
         """
-        from sklearn.base import clone
         from threadpoolctl import threadpool_limits
 
-        fresh = clone(self.estimator)
-        seeds = {name: seed for name in fresh.get_params() if name.rpartition("__")[2] in SEEDS}
-        fresh.set_params(**seeds)
+        fresh = fresh_estimator(self.estimator, seed)
         try:
             with threadpool_limits(1), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what its training says was said when the model was made
@@ -314,73 +310,6 @@ class EstimatorTrainer:
         subject = self.subject
         loaded = fit_to_schema(adapt(fresh, subject.schema, subject.options), subject.schema, options=subject.options)
         return loaded.model, loaded.encoding
-
-    @property
-    def draws(self) -> bool:
-        """Whether its training draws lots at all: some parameter takes a seed."""
-        return any(name.rpartition("__")[2] in SEEDS for name in self.estimator.get_params())
-
-    def _rows(self) -> Any:
-        """The training rows as it was fitted on them: told by its own scores."""
-        subject, codes = self.subject, self.table.codes
-        few = codes[:: max(1, len(codes) // 50)][:50]
-        wanted = subject.model.scores(subject.encoding.encode(few))
-        names = getattr(self.estimator, "feature_names_in_", None)
-        columns = (
-            tuple(map(str, names)) if names is not None else subject.options.columns or table_columns(subject.schema)
-        )
-        complaint = ""
-        for categorical in (False, True):
-            for as_text in (False, True):
-                text = tuple(a.name for a in subject.schema.attributes if a.kind == "category") if as_text else ()
-                try:
-                    decoder = Decoder(subject.schema, columns, as_text=text, categorical=categorical)
-                except FairbitsError as error:
-                    complaint = str(error)
-                    continue
-                seen = [subject.schema.column(name) for name in decoder.names]
-                for decode in (decoder.frame, decoder.array, lambda rows: rows):
-                    try:
-                        found = self._scores(decode(few[:, seen]))
-                    except Exception as error:  # noqa: BLE001 - foreign code; the last complaint is shown
-                        complaint = _first(error)
-                        continue
-                    if found.shape == wanted.shape and float(
-                        np.abs(found - wanted).max(initial=0.0)
-                    ) <= SAME * self._unit(wanted):
-                        return decode(codes[:, seen])
-        raise CapabilityError(
-            f"data or training cannot be told apart: it is not known in which form {type(self.estimator).__name__!r} "
-            f"took its rows ({complaint or 'its scores are others'})."
-        )
-
-    def _unit(self, wanted: npt.NDArray[np.float32]) -> float:
-        return max(1.0, float(np.ptp(wanted))) if self.subject.schema.regression else 1.0
-
-    def _scores(self, rows: Any) -> npt.NDArray[np.float64]:
-        """What the estimator says about rows: the score of the favourable class, or a value."""
-        schema = self.subject.schema
-        if schema.regression:
-            return np.asarray(self.estimator.predict(rows), dtype=np.float64).ravel()
-        classes = [str(one) for one in self._classes()]
-        return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)[:, self._place(classes)]
-
-    def _place(self, classes: list[str]) -> int:
-        schema = self.subject.schema
-        return classes.index(schema.favourable) if schema.favourable in classes else schema.favourable_index
-
-    def _classes(self) -> list[Any]:
-        return list(np.asarray(self.estimator.classes_).tolist())
-
-    def _labels(self) -> npt.NDArray[Any]:
-        """The labels in the words that the estimator knows."""
-        schema, labels = self.subject.schema, np.asarray(self.table.labels)
-        if schema.regression:
-            return labels
-        classes = np.asarray(self.estimator.classes_)
-        named = [str(one) for one in classes.tolist()]
-        order = [named.index(name) if name in named else place for place, name in enumerate(schema.classes)]
-        return np.asarray(classes[np.array(order)[labels.astype(np.int64)]])
 
 
 def _first(error: Exception) -> str:

@@ -49,5 +49,6 @@ from .target import MEASURES as MEASURES
 from .target import Measure as Measure
 from .target import check_measure as check_measure
 from .target import effective_classes as effective_classes
+from .target import symbol_of as symbol_of
 from .target import target_of as target_of
 from .variance import variance_explained as variance_explained

@@ -76,3 +76,19 @@ def target_of(figures: Evaluation, measure: Measure) -> npt.NDArray[np.float64]:
         One number for each person.
     """
     return (figures.k if measure == "q_inf" else figures.q_1).astype(np.float64)
+
+
+def symbol_of(measure: Measure) -> str:
+    """What debugging and repairs lower, in words: "mean k" is said of ``q_inf``, "mean Q1" of ``q_1``.
+
+    Parameters
+    ----------
+    measure : str
+        ``q_inf`` or ``q_1``.
+
+    Returns
+    -------
+    str
+        "k" or "Q1".
+    """
+    return "k" if measure == "q_inf" else "Q1"

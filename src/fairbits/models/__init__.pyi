@@ -19,9 +19,11 @@ from .direction import order_note as order_note
 from .direction import output_order as output_order
 from .direction import speaks_of as speaks_of
 from .estimator import Feed as Feed
+from .estimator import classes_in_order as classes_in_order
 from .estimator import estimator_ending as estimator_ending
 from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
+from .estimator import fresh_estimator as fresh_estimator
 from .estimator import opened_estimator as opened_estimator
 from .estimator import save_estimator as save_estimator
 from .foreign import ForeignModel as ForeignModel
@@ -38,7 +40,7 @@ from .native.npz import write_npz as write_npz
 from .native.numerics import without_denormals as without_denormals
 from .native.trainer import Fitting as Fitting
 from .native.trainer import refit as refit
-from .onnx.adapter import FAVOURABLE_KEY as FAVOURABLE_KEY
+from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
 from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
+from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import reason
@@ -17,6 +19,7 @@ from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import settled_original
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.predictors import trained_on_categories
 from fairbits.models.registry import is_url
 from fairbits.models.sklearn import winner
 from fairbits.models.trees.model import TreeModel
@@ -25,6 +28,13 @@ from fairbits.models.trees.model import TreeModel
 _ENDINGS = {".skops", *PICKLES}
 #: What every estimator has that can be cloned and fitted again.
 _METHODS = ("fit", "predict", "get_params", "set_params")
+
+#: Names of parameters that take a seed (also whatever ends in ``_seed``), and a number of threads.
+_SEEDS, _THREADS = {"random_state", "random_seed", "seed"}, {"n_jobs", "thread_count", "num_threads", "nthread"}
+#: Parameters that stop a training by rows of its own, which are not at hand when it is trained again.
+_LIGHTGBM_STOPS = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+_CATBOOST_STOPS = ("early_stopping_rounds", "od_wait", "od_pval", "od_type", "use_best_model", "eval_fraction")
+_CATBOOST_TREES = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
 #: Rows as codes to rows as the estimator takes them.
 Feed = Callable[[Codes], Any]
@@ -53,15 +63,15 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
     if original is None or (isinstance(original, str) and is_url(original)):
         raise CapabilityError(
             f"{'a model of unknown origin' if original is None else 'an endpoint'} does not show how it was trained, "
-            f"so it cannot be fitted again here."
+            f"so it cannot be fitted again here; give the scikit-learn style estimator (an object, .skops or .joblib)."
         )
     found = settled_original(original, options)
     if isinstance(found, Path):
         suffix = found.suffix.lower()
         if suffix not in _ENDINGS:
             raise CapabilityError(
-                f"a {suffix or 'file without ending'} holds a model and not how it was trained, so it cannot be fitted "
-                f"again; give the scikit-learn style estimator (.skops, .joblib, or the object)."
+                f"a {suffix or 'file without ending'} is a finished model that has no fit of its own, so it cannot be "
+                f"fitted again; give the scikit-learn style estimator (.skops, .joblib, or the object)."
             )
         read = read_skops if suffix == ".skops" else read_pickle
         found = read(found, trust_pickle=options.trust_pickle)
@@ -92,11 +102,24 @@ def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
     """
     found = opened_estimator(original, options)
     if isinstance(found, type) or not all(callable(attribute(found, name)) for name in _METHODS):
-        raise CapabilityError(f"{kind_of(model)!r} has no fit of its own, so it cannot be trained again.")
+        kind = kind_of(model) if found is None else type(found).__name__
+        raise CapabilityError(
+            f"{kind!r} has no fit of its own, so it cannot be trained again here; give the scikit-learn style "
+            f"estimator."
+        )
     return found
 
 
-def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, options: ModelOptions) -> Feed:
+def feed_of(
+    estimator: Any,
+    model: Model,
+    encoding: Encoding,
+    schema: Schema,
+    options: ModelOptions,
+    *,
+    people: Codes | None = None,
+    learned: bool = False,
+) -> Feed:
     """How people become rows of a fitted estimator.
 
     Parameters
@@ -107,11 +130,16 @@ def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, op
         The model as it was read from it, and its encoding.
     schema, options
         As the model was read.
+    people
+        Whom it is tried out on, as codes; one person of the schema by default.
+    learned
+        Whether an estimator is to be fitted to the rows. One that was trained on categories scores their numbers
+        alike, but would learn something else from them: it is then given categories or nothing.
 
     Returns
     -------
     callable
-        Tried out on one person.
+        The first way in which the estimator gives the model's scores.
 
     Raises
     ------
@@ -120,27 +148,29 @@ def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, op
     """
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
-    someone = np.array([[one.first for one in schema.attributes]])
+    someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
     ways: list[Feed] = []
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
-    if isinstance(model, Network | TreeModel) and bare:
+    by_category = trained_on_categories(estimator)
+    if isinstance(model, Network | TreeModel) and bare and not (learned and by_category):
         ways.append(lambda codes: _framed(encoding.encode(codes), columns))
     chosen = columns or options.columns or table_columns(schema)
     categories = tuple(one.name for one in schema.attributes if one.kind == "category")
     known = set(table_columns(schema))
     if set(chosen) <= known:
-        for as_text in ((), categories):
-            decoder = Decoder(schema, chosen, as_text=as_text, categorical=_by_category(estimator))
+        for as_text, categorical in product(((), categories), (True,) if by_category else (False, True)):
+            decoder = Decoder(schema, chosen, as_text=as_text, categorical=categorical)
             seen = [schema.column(name) for name in decoder.names]
             formats = [decoder.frame] if columns is not None else [decoder.array]
             formats = {"frame": [decoder.frame], "array": [decoder.array], "codes": []}.get(
                 options.input_format or "", formats
             )
             ways += [lambda codes, seen=seen, decode=decode: decode(codes[:, seen]) for decode in formats]  # type: ignore[misc]
-            ways.append(lambda codes, seen=seen: _framed(codes[:, seen], columns))  # type: ignore[misc]
+            if not (learned and by_category):
+                ways.append(lambda codes, seen=seen: _framed(codes[:, seen], columns))  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
-    wanted = float(np.asarray(model.scores(encoding.encode(someone))).ravel()[0])
+    wanted = np.asarray(model.scores(encoding.encode(someone)), np.float64).reshape(len(someone), -1)[:, :1]
     complaint = "its answers differ from the model's"
     for way in ways:
         try:
@@ -150,7 +180,7 @@ def feed_of(estimator: Any, model: Model, encoding: Encoding, schema: Schema, op
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
             complaint = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
             continue
-        if np.isclose(found, wanted, rtol=1e-3, atol=1e-3).any():
+        if np.isclose(found.reshape(len(someone), -1), wanted, rtol=1e-3, atol=1e-3).all(axis=0).any():
             return way
     raise CapabilityError(
         f"{type(estimator).__name__} cannot be fitted again, because people cannot be given to it as it was trained on "
@@ -224,11 +254,135 @@ def _answers(estimator: Any, rows: Any) -> Any:
     return np.asarray(ask(rows) if callable(ask) else estimator.predict(rows), dtype=np.float64).ravel()
 
 
-def _by_category(estimator: Any) -> bool:
-    booster = attribute(estimator, "booster_") or estimator
-    listed = attribute(booster, "pandas_categorical")
-    return (
-        attribute(estimator, "enable_categorical") is True
-        or attribute(estimator, "categorical_features") == "from_dtype"
-        or bool(listed if isinstance(listed, list) else [])
-    )
+def classes_in_order(
+    estimator: Any, feed: Feed, model: Model, encoding: Encoding, schema: Schema, people: Codes
+) -> Any:
+    """What a fitted classifier calls the schema's classes, in their order.
+
+    Parameters
+    ----------
+    estimator, feed
+        The fitted object, and how people are given to it.
+    model, encoding
+        The model as it was read from it, and its encoding.
+    schema
+        Names the classes.
+    people
+        Where the names are others: people about whom both decide.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The labels to train on; None for a regression.
+
+    Raises
+    ------
+    CapabilityError
+        If it does not say which classes it knows.
+    """
+    if schema.regression:
+        return None
+    own = attribute(estimator, "classes_")
+    if own is None or len(own) != len(schema.classes):
+        raise CapabilityError(
+            f"{kind_of(model)!r} does not say which {len(schema.classes)} classes it knows, so it cannot be fitted "
+            f"again."
+        )
+    classes = np.asarray(own)
+    names = [text_of(one) for one in classes.tolist()]
+    if set(names) == set(schema.classes):
+        return classes[[names.index(name) for name in schema.classes]]
+    if len(classes) != 2:
+        return classes
+    mine = schema.rule.decide(model.scores(encoding.encode(people)))
+    said = np.asarray(estimator.predict(feed(people))).ravel()
+    return classes if float((said == classes[mine]).mean()) >= 0.5 else classes[::-1]
+
+
+def fresh_estimator(estimator: Any, seed: int) -> Any:
+    """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept.
+
+    Parameters
+    ----------
+    estimator
+        The fitted object, also a pipeline.
+    seed
+        What every parameter is set to that takes a seed.
+
+    Returns
+    -------
+    Any
+        To be fitted. Where training stopped early, rows that would say when to stop are no longer known; the copy
+        gets the number of trees that the original stopped at.
+
+    Raises
+    ------
+    CapabilityError
+        If it cannot be cloned.
+    """
+    try:
+        made = _unfitted(estimator)
+        known = made.get_params()
+    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
+        raise CapabilityError(
+            f"{type(estimator).__name__!r} cannot be cloned and trained again: {reason(error)}"
+        ) from None
+    last = {name: name.rpartition("__")[2] for name in known}
+    seeds = {name: seed for name, own in last.items() if own in _SEEDS or own.endswith("_seed")}
+    single = {name: 1 for name, own in last.items() if own in _THREADS and known[name] != 1}
+    return made.set_params(**seeds, **single)
+
+
+def _unfitted(estimator: Any) -> Any:
+    from sklearn.base import clone
+
+    steps = attribute(estimator, "steps")
+    if isinstance(steps, list):  # a step may be what scikit-learn cannot clone
+        given = estimator.get_params(deep=False)
+        return type(estimator)(**{**given, "steps": [(name, _unfitted(step)) for name, step in steps]})
+    if isinstance(estimator, str) or estimator is None:  # a step that does nothing
+        return estimator
+    library = type(estimator).__module__.partition(".")[0]
+    if library == "catboost":
+        return _fresh_catboost(estimator)
+    made = clone(estimator)
+    if library == "xgboost" and attribute(estimator, "early_stopping_rounds") is not None:
+        kept = attribute(estimator, "best_iteration")
+        made.set_params(early_stopping_rounds=None, **({} if kept is None else {"n_estimators": int(kept) + 1}))
+    elif library == "lightgbm":
+        made.set_params(**_lightgbm_settings(estimator))
+    return made
+
+
+def _lightgbm_settings(estimator: Any) -> dict[str, Any]:
+    """What a copy must be told: when to stop, and which numbers are categories, where ``fit`` alone was told."""
+    given = estimator.get_params()
+    found: dict[str, Any] = {name: 0 for name in _LIGHTGBM_STOPS if given.get(name)}
+    kept = attribute(estimator, "best_iteration_")
+    if kept:
+        found["n_estimators"] = int(kept)
+    booster = attribute(estimator, "booster_")
+    if booster is not None and not attribute(booster, "pandas_categorical"):
+        about = booster.dump_model(num_iteration=1)["feature_infos"]
+        places = [i for i, name in enumerate(booster.feature_name()) if about.get(name, {}).get("values")]
+        if places:
+            found["categorical_feature"] = places
+    return found
+
+
+def _fresh_catboost(estimator: Any) -> Any:
+    """A CatBoost model names only parameters that were given, and its lists are copies, which ``clone`` refuses."""
+    given = {name: copy.deepcopy(value) for name, value in estimator.get_params().items()}
+    for name in _CATBOOST_STOPS:
+        given.pop(name, None)
+    kept = attribute(estimator, "tree_count_")
+    if kept:
+        trees = next((name for name in _CATBOOST_TREES if name in given), _CATBOOST_TREES[0])
+        given[trees] = int(kept)
+    if not _SEEDS & set(given):
+        given["random_seed"] = 0
+    given.setdefault("thread_count", 1)
+    places = estimator.get_cat_feature_indices()  # also those that were named to ``fit`` alone
+    if len(places):
+        given["cat_features"] = [int(place) for place in places]
+    return type(estimator)(**given)

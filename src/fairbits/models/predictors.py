@@ -72,7 +72,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     order = output_order(schema, classes, options)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
-    decoder = Decoder(schema, columns, categorical=_categorical(predictor))
+    decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     wanted = _width_of(predictor)
     if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
@@ -240,7 +240,7 @@ def asked_as(
         If it has neither method, or takes no form of the rows; RefusesMissing where it refuses missing values.
     """
     ask, _ = _question(predictor, schema, order, None)
-    decoder = Decoder(schema, columns, categorical=_categorical(predictor))
+    decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     name = f"the {type(predictor).__name__}"
     return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)
 
@@ -407,7 +407,29 @@ def _width_of(predictor: Any) -> int | None:
     return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
 
 
-def _categorical(predictor: Any) -> bool:
-    """Whether it was trained on pandas categories (XGBoost and LightGBM treat them as such)."""
+def trained_on_categories(predictor: Any) -> bool:
+    """Whether a fitted object was given columns of pandas categories, and treats them as such.
+
+    Parameters
+    ----------
+    predictor
+        Of LightGBM, XGBoost or scikit-learn (histogram boosting), or a vote of such; of a pipeline, what its last
+        step was given is its own affair.
+
+    Returns
+    -------
+    bool
+        As the library remembers it.
+    """
+    members = attribute(predictor, "estimators_")
+    if isinstance(members, list) and members:
+        return trained_on_categories(members[0])
     booster = attribute(predictor, "booster_") or predictor
-    return attribute(predictor, "enable_categorical") is True or bool(_listed(attribute(booster, "pandas_categorical")))
+    if _listed(attribute(booster, "pandas_categorical")):
+        return True
+    if attribute(predictor, "enable_categorical") is True:
+        get_booster = attribute(predictor, "get_booster")
+        kinds = attribute(get_booster(), "feature_types") if callable(get_booster) else None
+        return kinds is None or "c" in kinds
+    by_dtype = attribute(predictor, "categorical_features") == "from_dtype"
+    return by_dtype and attribute(predictor, "is_categorical_") is not None

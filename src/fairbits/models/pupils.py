@@ -19,7 +19,7 @@ from fairbits.domain import Codes, Decoder, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
-from fairbits.models.estimator import opened_estimator
+from fairbits.models.estimator import fresh_estimator, opened_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of
@@ -93,15 +93,20 @@ def refitted(
     decoder, decode = asked_as(whole, schema, columns, order, options, named=names is not None)
     seen = [schema.column(name) for name in decoder.names]
     lessons = _Lessons.of(final, schema, order, people, targets, rng)
+    seed = int(rng.integers(2**31))
     try:
         if is_booster(final):
             held = lessons.people.copy()
             for column in schema.protected_columns:
                 held[:, column] = schema.attributes[column].first
-            made, words = _trees(whole, steps, final, decode(held[:, seen]), lessons), "their protected columns held"
+            made, words = (
+                _trees(whole, steps, final, decode(held[:, seen]), lessons, seed),
+                "their protected columns held",
+            )
         else:
             rows = decode(lessons.people[:, seen])
-            made, words = _pipeline(whole, rows, _protected(decoder, schema), lessons), "columns dropped"
+            made = _pipeline(whole, rows, _protected(decoder, schema), lessons, seed)
+            words = "columns dropped"
     except FairbitsError:
         raise
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -155,13 +160,11 @@ def _takes_weights(final: Any) -> bool:
     return bool(has_fit_parameter(final, "sample_weight"))
 
 
-def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons) -> Any:
+def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons, seed: int) -> Any:
     """Trees fitted anew, behind the same fitted encoders."""
-    from sklearn.base import clone
-
     for step in steps:
         rows = step.transform(rows)
-    fresh = clone(final)
+    fresh = fresh_estimator(final, seed)
     fresh.fit(rows, lessons.labels, **({} if lessons.weights is None else {"sample_weight": lessons.weights}))
     if not steps:
         return fresh
@@ -177,9 +180,8 @@ def _protected(decoder: Decoder, schema: Schema) -> list[int]:
     return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
 
 
-def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons) -> Any:
+def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, seed: int) -> Any:
     """A clone of everything behind a step that drops the protected columns."""
-    from sklearn.base import clone
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
 
@@ -190,7 +192,7 @@ def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons) ->
     drop = ColumnTransformer([("kept", "passthrough", kept)], verbose_feature_names_out=False)
     if framed:
         drop.set_output(transform="pandas")
-    inner = clone(whole)
+    inner = fresh_estimator(whole, seed)
     _strip(inner, gone, framed=framed)
     made = Pipeline([("without_protected", drop), ("model", inner)])
     where, part = "model", inner

@@ -103,13 +103,12 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
         Sentences for the one table and for the other.
     """
     places = _by_subject(located, ("layer",))
-    both = [(found[BASELINE]["layer"], found[PAPER]["layer"]) for found in places.values() if BASELINE in found]
+    both = _known_layers(places, BASELINE)
     same = sum(ours == theirs for ours, theirs in both)
     ours, theirs = (Counter(side) for side in zip(*both, strict=True)) if both else (Counter(), Counter())
     shape = f"Ours: {_layers(ours)}; the paper's: {_layers(theirs)}."
     where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
-    ruled = f"{BASELINE}*"
-    pairs = [(found[ruled]["layer"], found[PAPER]["layer"]) for found in places.values() if ruled in found]
+    pairs = _known_layers(places, f"{BASELINE}*")
     if pairs:
         same = sum(one == other for one, other in pairs)
         named = _layers(Counter(one for one, _ in pairs))
@@ -124,9 +123,10 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
             falls += [100 * (1 - min(held) / row["k"])] if held else []
             seconds += [row["s"]] if row.get("s") is not None else []
         if falls:
+            took = f", in {_span(seconds)} s" if seconds else ""
             says.append(
                 f"The better single neuron, {label}: mean k falls by {_span(falls)} % ({len(falls)} of {len(cells)} "
-                f"subjects have one), in {_span(seconds)} s."
+                f"subjects have one){took}."
             )
     sets = [found[BASELINE] for found in cells.values() if found.get(BASELINE, {}).get("set_k") is not None]
     if sets:
@@ -159,6 +159,12 @@ def ablation_findings(rows: Rows) -> list[str]:
     says = [f"Quantitative feedback finds {_span(more)} % more ID cases than binary feedback."] if more else []
     says.append(f"Its mean k is higher on {higher} of {len(pairs)} subjects; its largest k is {_span(gaps)} higher.")
     return says
+
+
+def _known_layers(places: Mapping[str, Mapping[str, Mapping[str, Any]]], who: str) -> list[tuple[int, int]]:
+    """Our layer and the paper's, where both are known: networks of one's own are not in the paper."""
+    pairs = [(found.get(who, {}).get("layer"), found.get(PAPER, {}).get("layer")) for found in places.values()]
+    return [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
 
 
 def _by_subject(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairbits.data import load_subject
 from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
-from fairbits.errors import CapabilityError, OptionError
+from fairbits.errors import CapabilityError, UsageError
 from fairbits.paper.cells import Cells
 from fairbits.paper.contest import BASELINE
 from fairbits.paper.digest import rq3_findings
@@ -113,7 +113,8 @@ def rq3(
                 progress(done, total, f"{name} {strategy}: search, debug, repair")
             settings = Settings(Budget(seconds=seconds), strategy, partition=partition, threads=threads)
             found = _cell(cells, name, subject, settings)
-            missing += [f"{name}, {strategy}: {found['why']}"] if "why" in found else []
+            reasons = [found.get("why"), found.get("by_paper", {}).get("why")]
+            missing += [f"{name}, {strategy}: {why}" for why in reasons if why]
             where.append([name, f"{strategy}*", *_located(found.get("by_paper", {}))])
             where.append([name, strategy, *_located(found)])
             what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
@@ -209,7 +210,7 @@ def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
 
 
 def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str, Any], float | None]:
-    """What the paper's rule finds, and the seconds for layers and neurons; nothing where it needs more layers."""
+    """What the paper's rule finds, and the seconds for layers and neurons; where it needs more layers, that."""
     stamps: dict[str, float] = {}
     try:
         found = debug_run(
@@ -222,8 +223,8 @@ def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str
             threads=threads,
             stage=lambda stage: stamps.update({stage: time.perf_counter()}),
         )
-    except CapabilityError:
-        return {}, None
+    except CapabilityError as error:
+        return {"why": str(error)}, None
     return _studied(found), stamps["attributing bits"] - stamps["measuring layers"]
 
 
@@ -271,7 +272,7 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
         found: RepairResult = repair_run(
             run, subject=subject, max_accuracy_loss=MAX_LOSS, retrain=False, threads=threads
         )
-    except OptionError as error:  # nobody to repair for, or nothing within the budget
+    except UsageError as error:  # nobody to repair for, nothing within the budget, or no labels to judge by
         return {"set": None, "why": str(error)}
     least = found.before_plan.accuracy - MAX_LOSS
     held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least]

@@ -233,7 +233,8 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
     figures, evaluation = held_out.figures, held_out.evaluation
     ratio, attribute = _lowest_ratio(held_out.groups)
     told = max(held_out.indirect, key=lambda one: one.bits, default=None)
-    limit = float(np.log2(max(setting.own.m, 2)))
+    bound = None if repair is None else repair.k_max_proved
+    limit = float(np.log2(max(setting.own.m, 2) if bound is None else bound))  # what is proved bounds the interval too
     bits = bounded_means(
         np.asarray(evaluation.q_inf, np.float64)[:, None],
         generator(0, "alternatives", "bits"),
@@ -263,7 +264,7 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
         indirect_placebo=None if told is None else told.placebo,
         k_mean_cases=figures.k_mean,
         id_rate_cases=figures.id_rate,
-        k_max_proved=None if repair is None else repair.k_max_proved,
+        k_max_proved=bound,
         accuracy_plan=plan.accuracy,
         k_mean_plan=plan.k_mean,
     )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from fairbits.domain import quality
 from fairbits.errors import OptionError, choose_from
-from fairbits.measure import Measure
+from fairbits.measure import Measure, symbol_of
 from fairbits.repair.judgement import cost, front
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Repair
@@ -112,11 +112,15 @@ def pick(
         named = next((r for r in repairs if r.name == choose), None)
         if named is None:
             raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
-        return (None, _why([named], before, budget, rows)) if costs_count and not named.within_budget else (named, "")
+        return (
+            (None, _why([named], before, budget, rows, measure))
+            if costs_count and not named.within_budget
+            else (named, "")
+        )
     useful = [r for r in repairs if r.plan.lowered(measure) < before.lowered(measure)]
     best = [r for r in useful if r.within_budget and not r.raises and not r.dominated]
     if not best:
-        return None, _why(useful, before, budget, rows)
+        return None, _why(useful, before, budget, rows, measure)
 
     def order(one: Repair) -> tuple[float, float, float, bool]:
         return _bound(one), one.plan.lowered(measure), cost(before, one.plan), isinstance(one.network, Guard)
@@ -128,16 +132,17 @@ def _bound(repair: Repair) -> float:
     return float("inf") if repair.k_max_proved is None else float(repair.k_max_proved)
 
 
-def _why(useful: Sequence[Repair], before: Figures, budget: float, rows: int) -> str:
+def _why(useful: Sequence[Repair], before: Figures, budget: float, rows: int, measure: Measure) -> str:
+    k = symbol_of(measure)
     if not useful:
-        return "no repair lowers mean k here."
+        return f"no repair lowers mean {k} here."
     by = quality(regression=before.balanced_accuracy is None)
     kept = [r for r in useful if r.within_budget and r.raises]
     if kept:
-        lowest = min(kept, key=lambda r: r.plan.k_mean)
+        lowest = min(kept, key=lambda r: r.plan.lowered(measure))
         what = "raise mean k of rows" if before.id_rate_rows is None else "make more people flip"
         return (
-            f"the only repairs that keep {by} {what}: {lowest.name}, the one with the lowest mean k, has "
+            f"the only repairs that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
             f"{lowest.raises}; raise --max-accuracy-loss, or take one with --choose."
         )
     cheapest = min(useful, key=lambda r: r.loss_upper)

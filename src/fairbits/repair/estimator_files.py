@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import FairbitsError
-from fairbits.models import estimator_ending, fit_to_schema, read_model, save_estimator
-from fairbits.repair.placement import NAME, SUBJECT, Export, check_scores, placed, remove_old, tried_subject
+from fairbits.models import Network, estimator_ending, fit_to_schema, load_model, read_model, save_estimator
+from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.group_thresholds import GroupThresholds, thresholds_text
 from fairbits.repair.records import Fitted
-from fairbits.store import write_whole
 from fairbits.subject import Subject
 
 #: People whose scores a file must give back.
@@ -63,7 +62,7 @@ def export_estimator(fitted: Fitted, subject: Subject, folder: Path, people: Cod
 
 
 def export_thresholds(model: GroupThresholds, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write thresholds by group as a small Python file around the model itself.
+    """Write thresholds by group as a small Python file around the model itself; of a network also as ONNX.
 
     Parameters
     ----------
@@ -77,23 +76,47 @@ def export_thresholds(model: GroupThresholds, subject: Subject, folder: Path, pe
         Whose scores the file must give back.
     """
     people = people[:_COMPARED]
+    wanted = model.people_scores(people)
+    models: list[str] = []
+    warnings: list[str] = []
+    writers = {ONNX: _thresholds_onnx} if isinstance(model.model, Network) else {}
+    with tempfile.TemporaryDirectory() as place:
+        aside = Path(place)
+        for ending, write in {**writers, ".py": _thresholds_module}.items():
+            path = aside / f"{NAME}{ending}"
+            try:
+                check_scores(wanted, write(model, subject, path, people), path.name)
+                models.append(path.name)
+            except FairbitsError as error:
+                path.unlink(missing_ok=True)
+                warnings.append(f"the model could not be written as {ending}: {error}")
+
+        def check(found: Subject) -> None:
+            check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
+
+        native = f"{NAME}{ONNX}"
+        others = tried_subject(subject, aside, native, check, warnings) if native in models else []
+        return placed(subject, aside, folder, models, others, warnings)
+
+
+def _thresholds_onnx(model: GroupThresholds, subject: Subject, path: Path, people: Codes) -> Scores:
+    from fairbits.repair.proposals.onnx import write_thresholds_onnx
+
+    write_thresholds_onnx(model, path)
+    return np.asarray(load_model(path).scores(subject.encoding.encode(people)))
+
+
+def _thresholds_module(model: GroupThresholds, subject: Subject, path: Path, people: Codes) -> Scores:
     text = thresholds_text(model)
+    path.write_text(text, encoding="utf-8")
     space: dict[str, Any] = {"__name__": NAME}
-    exec(compile(text, f"{NAME}.py", "exec"), space)  # noqa: S102 - our own text, tried as a user would
+    exec(compile(text, path.name, "exec"), space)  # noqa: S102 - our own text, tried as a user would
 
     def asked(frame: Any) -> Scores:
         codes = table_from_arrow(as_arrow(frame), replace(subject.schema, target=None)).codes
         return np.asarray(model.model.scores(subject.encoding.encode(codes)))
 
-    found = space["Thresholded"](asked).scores(Decoder(subject.schema).frame(people))
-    try:
-        check_scores(model.people_scores(people), found, f"{NAME}.py")
-    except FairbitsError as error:
-        remove_old(folder)
-        return Export((), None, (f"the model could not be written as .py: {error}",))
-    remove_old(folder, [f"{NAME}.py"])
-    write_whole(folder / f"{NAME}.py", text.encode())
-    return Export((folder / f"{NAME}.py",), None, ())
+    return np.asarray(space["Thresholded"](asked).scores(Decoder(subject.schema).frame(people)))
 
 
 def _asked(path: Path, fitted: Fitted, subject: Subject) -> Callable[[Codes], Scores]:

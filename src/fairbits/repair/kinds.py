@@ -12,23 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, FairbitsError, TableError
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
 from fairbits.models import (
     Fitting,
     Network,
     adapt,
+    classes_in_order,
     estimator_of,
     feed_of,
     fit_to_schema,
-    kind_of,
+    fresh_estimator,
     refit,
 )
 from fairbits.repair.records import Fitted
-from fairbits.subject import Subject, decided
+from fairbits.subject import Subject
 
 #: Fewer training rows than this teach a model nothing that could be told from chance.
 MIN_ROWS = 60
 UPDATES = 1_500
+#: People whom an estimator is asked about, to see whether it takes rows as they are given to it.
+TRIED = 100
 #: What needs scores only, and so remains for every model.
 REMAINING = "average, guard-K and thresholds need scores only"
 
@@ -164,13 +167,8 @@ class EstimatorKind:
         settings
             Parameters in place of its own.
         """
-        from sklearn.base import clone
-
-        made = clone(self.estimator)
-        known = made.get_params()
-        seeds = {name: int(rng.integers(2**31)) for name in sorted(known) if name.split("__")[-1] == "random_state"}
-        quiet = {name: 1 for name in known if name.split("__")[-1] in ("n_jobs", "thread_count") and known[name] != 1}
-        return made.set_params(**{**seeds, **quiet, **dict(settings or {})})
+        made = fresh_estimator(self.estimator, int(rng.integers(2**31)))
+        return made.set_params(**settings) if settings else made
 
     def targets(self, labels: Floats) -> npt.NDArray[Any]:
         """Labels as the estimator calls them.
@@ -217,9 +215,12 @@ class EstimatorKind:
             The estimator.
         """
         subject = self.subject
-        loaded = adapt(made, subject.schema, subject.options)
-        loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
-        found = fit_to_schema(loaded, subject.schema, options=subject.options)
+        try:
+            loaded = adapt(made, subject.schema, subject.options)
+            loaded = replace(loaded, encoding=loaded.encoding or subject.encoding)
+            found = fit_to_schema(loaded, subject.schema, options=subject.options)
+        except ModelError as error:
+            raise CapabilityError(f"what was fitted again cannot be asked: {error}") from None
         assert found.encoding is not None  # noqa: S101 - given above
         return Fitted(found.model, found.encoding, made)
 
@@ -317,26 +318,8 @@ def weight_name(estimator: Any) -> str | None:
 
 def _estimator_kind(subject: Subject) -> EstimatorKind:
     estimator = estimator_of(subject.original, subject.model, subject.options)
-    feed = feed_of(estimator, subject.model, subject.encoding, subject.schema, subject.options)
-    return EstimatorKind(subject, estimator, feed, _classes(subject, estimator, feed))
-
-
-def _classes(subject: Subject, estimator: Any, feed: Any) -> npt.NDArray[Any] | None:
-    """The estimator's classes in the schema's order, held against what both decide."""
-    schema = subject.schema
-    if schema.regression:
-        return None
-    own = getattr(estimator, "classes_", None)
-    if own is None or len(own) != len(schema.classes):
-        raise CapabilityError(
-            f"{kind_of(subject.model)!r} does not say which {len(schema.classes)} classes it knows, so it cannot be "
-            f"fitted again."
-        )
-    classes = np.asarray(own)
-    some = subject.table.codes[: min(len(subject.table), 200)]
-    mine = decided(subject.model, np.asarray(subject.encoding.encode(some)), schema)
-    said = np.asarray(estimator.predict(feed(some))).ravel()
-    if mine is None or len(classes) != 2:
-        return classes
-    straight = float((said == classes[mine]).mean())
-    return classes if straight >= 0.5 else classes[::-1]
+    about = (subject.model, subject.encoding, subject.schema)
+    codes = subject.table.codes
+    some = codes[:: max(1, len(codes) // TRIED)][:TRIED]
+    feed = feed_of(estimator, *about, subject.options, people=some, learned=True)
+    return EstimatorKind(subject, estimator, feed, classes_in_order(estimator, feed, *about, some))

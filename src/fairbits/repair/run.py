@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from fairbits.domain import GrantOptions, quality
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
-from fairbits.measure import check_measure
+from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
 from fairbits.repair.choice import pick, raised, undominated
 from fairbits.repair.evidence import Halves, split
@@ -181,7 +181,7 @@ def repair_run(
             *planner.notes,
             *written.warnings,
             *_not_attacked(attack, chosen),
-            *([] if chosen is None else _cautions(chosen, before, max_accuracy_loss)),
+            *([] if chosen is None else cautions(chosen, before, max_accuracy_loss, measure)),
             *_faithful(repairs, len(halves.held_out.rows)),
         ),
         reason=reason,
@@ -407,8 +407,25 @@ def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
     return None, ""
 
 
-def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) -> list[str]:
-    """What the held-out half says against the choice."""
+def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
+    """What the held-out half says against the choice.
+
+    Parameters
+    ----------
+    chosen
+        The repair that is taken.
+    before
+        The model as it is, on both halves.
+    budget
+        The accuracy that may be lost.
+    measure
+        What is to be lowered.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+    """
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
     warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING
@@ -426,13 +443,14 @@ def _cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float) ->
             f"on held-out rows the chosen repair loses {lost:.1%} {by}{ends}, more than the {budget:.1%} allowed"
             f"{'' if beyond else ', though not beyond chance'}."
         )
-    if before[0].k_mean - chosen.plan.k_mean < LITTLE * before[0].k_mean:
+    k, start = symbol_of(measure), before[0].lowered(measure)
+    if start - chosen.plan.lowered(measure) < LITTLE * start:
         found.append(
-            f"the chosen repair lowers mean k by less than {LITTLE:.0%}: there is little to gain within a loss "
+            f"the chosen repair lowers mean {k} by less than {LITTLE:.0%}: there is little to gain within a loss "
             f"of {budget:g} in {by}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
         )
-    if chosen.held_out.k_mean >= before[1].k_mean:
-        found.append("on held-out cases the chosen repair does not lower mean k: it was fitted to the cases it saw.")
+    if chosen.held_out.lowered(measure) >= before[1].lowered(measure):
+        found.append(f"on held-out cases the chosen repair does not lower mean {k}: it was fitted to the cases it saw.")
     return found
 
 

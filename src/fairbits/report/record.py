@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbits.certify import Statement
 from fairbits.domain import quality
-from fairbits.measure import Estimate, Harm, Noise, Stake
+from fairbits.measure import Estimate, Harm, Measure, Noise, Stake
 from fairbits.report.manifest import FileHash
 from fairbits.report.sections.decided import Opening
 from fairbits.subject import Quality
@@ -239,7 +239,7 @@ class Debugged:
     document: Mapping[str, Any]
     units: str = "layers"  # or "trees": ``layers`` are trees then, and ``neurons`` their splits
     rule: str = "spread"
-    measure: str = "q_inf"
+    measure: Measure = "q_inf"
     vote: str = ""
     sets: tuple[Sized, ...] = ()
     minimal: Sized | None = None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _Text = Optional[str]  # noqa: UP045
 _Path = Optional[Path]  # noqa: UP045
 Seed = Annotated[int, typer.Option(help="Same seed, same candidates.", min=0)]
+Force = Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")]
 Evaluations = Annotated[int, typer.Option(help="People that the search before it asks about.", min=1)]
 
 
@@ -34,6 +35,7 @@ def alternatives(
     evaluations: Evaluations = 20_000,
     protected: Protected = None,
     out: Out = None,
+    force: Force = False,
     seed: Seed = 0,
     threads: Threads = 0,
     as_is: AsIs = False,
@@ -58,6 +60,7 @@ def alternatives(
         quick=quick,
         evaluations=evaluations,
         out=out,
+        force=force,
         seed=seed,
         threads=threads_of(threads),
     )
@@ -99,8 +102,11 @@ def find(
     from fairbits.cli.options import grants_as_words
     from fairbits.cli.render.alternatives import show
     from fairbits.data import load_subject
+    from fairbits.errors import OptionError
     from fairbits.store import Run, subject_of
 
+    if run is not None and (options["out"] is not None or options["force"]):
+        raise OptionError("--run writes into the folder of that run; leave --out and --force out.")
     loaded = load_subject(subject, **grants)
     if protected is not None:
         loaded = loaded.with_protected(names_of(protected))

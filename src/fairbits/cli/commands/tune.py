@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairbits.cli.commands.alternatives import Evaluations, Seed, find
+from fairbits.cli.commands.alternatives import Evaluations, Force, Seed, find
 from fairbits.cli.options import AsIs, Json, Out, Protected, Subject, Threads, granting, threads_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def tune(
     evaluations: Evaluations = 20_000,
     protected: Protected = None,
     out: Out = None,
+    force: Force = False,
     seed: Seed = 0,
     threads: Threads = 0,
     as_is: AsIs = False,
@@ -40,6 +41,7 @@ def tune(
         quick=True,
         evaluations=evaluations,
         out=out,
+        force=force,
         seed=seed,
         threads=threads_of(threads),
     )

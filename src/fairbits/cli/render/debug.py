@@ -15,6 +15,7 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, NeuronSets, Origin
 from fairbits.domain import shortened, unsigned_zero
+from fairbits.measure import symbol_of
 from fairbits.store import Run
 
 _BAR = 20
@@ -75,7 +76,8 @@ def _headline(run: Run, found: DebugResult) -> Text:
     text.append("\n")
     known = f" Accuracy on the table: {found.accuracy:.1%}." if found.accuracy is not None else ""
     flips = "" if found.id_rate is None else f" Decisions flip for {found.id_rate:.0%}."
-    text.append(f"Mean k: {found.k_mean:.2f}.{flips}{known}", style="not bold")
+    bits = f" Mean Q1: {float(found.figure.mean()):.2f}." if found.measure == "q_1" else ""
+    text.append(f"Mean k: {found.k_mean:.2f}.{bits}{flips}{known}", style="not bold")
     return text
 
 
@@ -178,10 +180,11 @@ def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
     positive, negative = (_remedies(found.top(sign, layer=layer)) for sign in (+1, -1))
     shown = {(one.neuron, held.value) for one, held in (*positive, *negative)}
     others = [row for row in _best(found.best(layer=layer)) if (row[0].neuron, row[1].value) not in shown]
+    k = symbol_of(found.measure)
     lists = (
-        ("Positive: activating them lowers k, so hold them on", positive),
-        ("Negative: activating them raises k, so switch them off", negative),
-        ("Whatever the sign: held at the value with the lowest mean k", others),
+        (f"Positive: activating them lowers {k}, so hold them on", positive),
+        (f"Negative: activating them raises {k}, so switch them off", negative),
+        (f"Whatever the sign: held at the value with the lowest mean {k}", others),
     )
     for words, rows in lists:
         if rows:
@@ -193,9 +196,10 @@ def _neurons(found: DebugResult, layer: int) -> Iterator[RenderableType]:
             if found.rule == "paper"
             else "One half of the cases ranks, the other reports."
         )
-        yield Text(f"ACD: k on (mean) less k off (min), as a share of k, with its 95 % interval. {how}\n", style="dim")
+        words = f"ACD: {k} on (mean) less {k} off (min), as a share of {k}, with its 95 % interval. {how}\n"
+        yield Text(words, style="dim")
     else:
-        yield Text("No neuron that is held on or off changes k within the accuracy that must be kept.\n")
+        yield Text(f"No neuron that is held on or off changes {k} within the accuracy that must be kept.\n")
 
 
 _Row = tuple[NeuronEffect, Candidate]
@@ -211,7 +215,7 @@ def _best(neurons: Sequence[NeuronEffect]) -> list[_Row]:
 
 def _neuron_table(found: DebugResult, rows: Sequence[_Row]) -> Table:
     bits = found.measure == "q_1"
-    table = _table("neuron", "ACD", "95 %", "hold at", "", "accuracy", "mean Q1" if bits else "mean k", left=("",))
+    table = _table("neuron", "ACD", "95 %", "hold at", "", "accuracy", f"mean {symbol_of(found.measure)}", left=("",))
     before = float(found.figure[1::2].mean()) if bits and len(found.figure) > 1 else found.k_reported
     for one, held in rows:
         accuracy = "not known"

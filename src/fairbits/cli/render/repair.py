@@ -13,6 +13,7 @@ from rich.text import Text
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.domain import unsigned_zero
+from fairbits.measure import symbol_of
 
 if TYPE_CHECKING:
     from fairbits.repair import Attacked, Figures, Repair, RepairGroup, RepairResult
@@ -109,10 +110,11 @@ def _headline(result: RepairResult) -> Text:
         text.append(harmless(result.reason))
         return text
     before, after, chosen = result.before_held_out, result.chosen.held_out, result.chosen
-    change = 1 - after.k_mean / before.k_mean
+    start = before.lowered(result.measure)
+    change = 1 - after.lowered(result.measure) / start if start > 0 else 0.0
     verb = "lowers" if change >= 0 else "raises"
     share = f"{abs(change):.0%}" if abs(change) >= 0.01 else f"{abs(change):.1%}"
-    text.append(f"{chosen.name} {verb} mean k by {share}", style="bold")
+    text.append(f"{chosen.name} {verb} mean {symbol_of(result.measure)} by {share}", style="bold")
     text.append(
         f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows"
         f"{_interval(chosen)}."
@@ -134,11 +136,12 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=4)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
-    for heading in (result.quality, "change, 95 %", "mean k", "proved", *rate):
+    bits = ["Q1"] if result.measure == "q_1" else []  # short: the table must fit 80 columns
+    for heading in (result.quality, "change, 95 %", *bits, "mean k", "proved", *rate):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", f"{before.k_mean:.2f}", "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates)
     for repair in result.repairs:
         out = not repair.within_budget or bool(repair.raises)
         style = "bold" if repair is result.chosen else "dim" if out else ""
@@ -154,10 +157,16 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
         repair.name,
         f"{after.accuracy:.1%}",
         _ends(repair),
-        f"{after.k_mean:.2f}",
+        *_means(after, result),
         "" if repair.k_max_proved is None else f"k ≤ {repair.k_max_proved}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
     )
+
+
+def _means(figures: Figures, result: RepairResult) -> tuple[str, ...]:
+    """Mean k, and before it mean Q1 where the run lowers that."""
+    bits = (f"{figures.q_1_mean:.2f}",) if result.measure == "q_1" else ()
+    return (*bits, f"{figures.k_mean:.2f}")
 
 
 def _ends(repair: Repair) -> str:

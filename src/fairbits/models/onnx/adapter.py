@@ -19,7 +19,7 @@ from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.onnx.graph import FLOATS, Graph, as_reals, read_proto
+from fairbits.models.onnx.graph import FLOATS, Graph, as_reals, read_proto, stated_favourable
 from fairbits.models.onnx.limits import check_operators
 from fairbits.models.options import ModelOptions
 from fairbits.models.probe import encoding_of
@@ -36,7 +36,6 @@ _COLUMNWISE = _PASS | {
 }  # fmt: skip
 #: What a graph that passes ONNX's own checks can still trip over: missing inputs, constants that do not fit.
 _ODD = (ValueError, TypeError, IndexError, KeyError, OverflowError)
-FAVOURABLE_KEY = "fairbits.favourable"
 
 
 def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
@@ -116,7 +115,7 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
         reader = GraphReader(graph)
     except _ODD as error:
         raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
-    network = read_output(reader.chain.network(_favourable(graph.model, options)), options)
+    network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
     encoding = None
     if reader.stem and schema is not None:
         from fairbits.models.onnx.runtime import Feeder, session_of
@@ -127,17 +126,6 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
         run = session_of(graph, reader.stem, reader.start)
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
     return Loaded(network, encoding, graph.classes)
-
-
-def _favourable(model: Any, options: ModelOptions) -> int | None:
-    if options.favourable is not None:
-        return options.favourable
-    stated = {entry.key: entry.value for entry in model.metadata_props}.get(FAVOURABLE_KEY)
-    if stated is None:
-        return None
-    if not (stated.isascii() and stated.isdecimal() and len(stated) < 10):
-        raise ModelError(f"its favourable class is {stated[:40]!r}, which is no number; export it again.")
-    return int(stated)
 
 
 class GraphReader:

@@ -14,9 +14,12 @@ from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.onnx.limits import check_proto, places_of_data
+from fairbits.models.options import ModelOptions
 
 #: Kinds of ONNX tensors by number, as the format fixes them.
 FLOATS, WHOLES, TEXT, TRUTH = frozenset({1, 10, 11}), frozenset({2, 3, 4, 5, 6, 7, 12, 13}), 8, 9
+#: Under this name a file states which output speaks of the favourable class.
+FAVOURABLE_KEY = "fairbits.favourable"
 
 
 def import_onnx() -> ModuleType:
@@ -231,3 +234,33 @@ def as_reals(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if array.dtype.kind not in "fiub":
         raise ModelError(f"it computes with a constant of {array.dtype} where numbers were expected.")
     return np.asarray(array, dtype=np.float64)
+
+
+def stated_favourable(graph: Graph, options: ModelOptions) -> int | None:
+    """Which output speaks of the favourable class, as the options or the file itself say; None where neither does.
+
+    Parameters
+    ----------
+    graph
+        The graph, with what its writer noted.
+    options
+        How the model is to be read.
+
+    Returns
+    -------
+    int | None
+        Position of the output.
+
+    Raises
+    ------
+    ModelError
+        If the file states something that is no position.
+    """
+    if options.favourable is not None:
+        return options.favourable
+    stated = {entry.key: entry.value for entry in graph.model.metadata_props}.get(FAVOURABLE_KEY)
+    if stated is None:
+        return None
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 10):
+        raise ModelError(f"its favourable class is {stated[:40]!r}, which is no number; export it again.")
+    return int(stated)

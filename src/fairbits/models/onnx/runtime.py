@@ -14,7 +14,7 @@ from fairbits.models.black_box import BlackBox, with_classes
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
 from fairbits.models.input_slots import said_by_types, slots_note, slots_of, some_people
 from fairbits.models.loaded import Loaded, read_note, told_from
-from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece
+from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
 
 Feed = dict[str, npt.NDArray[Any]]
@@ -209,7 +209,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
         box = BlackBox(
             lambda rows: run({entry.name: _typed(rows, entry)}),
             width,
-            favourable=options.favourable,
+            favourable=stated_favourable(graph, options),
             output=options.output,
             batch=options.batch,
             name=name,

@@ -10,8 +10,8 @@ import numpy as np
 from fairbits.errors import ModelError
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.network import Network
-from fairbits.models.onnx.adapter import FAVOURABLE_KEY, GraphReader, named
-from fairbits.models.onnx.graph import import_onnx
+from fairbits.models.onnx.adapter import GraphReader, named
+from fairbits.models.onnx.graph import FAVOURABLE_KEY, import_onnx
 
 _OPERATIONS = {"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu"}
 

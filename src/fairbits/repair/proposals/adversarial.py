@@ -23,6 +23,8 @@ from fairbits.repair.proposals.proposer import Planner, Proposal
 #: How hard the adversary pulls; the paper warns that large values do not settle.
 PULLS = (0.1, 1.0)
 UPDATES, BATCH, RATE = 1_500, 256, 1e-3
+#: In place of a gradient of 0: its square is still a number in single precision.
+_NEXT_TO_NOTHING = 1e-15
 #: Hidden neurons of the adversary.
 ADVERSARY = 8
 _LAYERS = {
@@ -60,10 +62,14 @@ class Adversarial:
             raise needs_weights(planner, "adversarial debiasing")
         lessons = Lessons.of(planner, "adversarial debiasing")
         _libraries()
+        lost = []
         for pull in self.pulls:
             planner.watch(f"training against an adversary, pull {pull:g}")
             seed = int(planner.rng(f"{self.name}-{pull:g}").integers(2**31))
             found = self._trained(network, planner, lessons, pull, seed)
+            if found is None:
+                lost.append(f"{pull:g}")
+                continue
             words = f"trained further against an adversary that guesses the group from the score, pull {pull:g}"
             yield Proposal(
                 f"adversarial-{pull:g}",
@@ -72,8 +78,14 @@ class Adversarial:
                 retrained=True,
                 coding=lessons.coding.words,
             )
+        if lost:
+            why = f"adversarial debiasing with pull {' and '.join(lost)} did not settle: its weights left all bounds."
+            if len(lost) == len(self.pulls):
+                raise CapabilityError(why)
+            planner.notes.append(why)
 
-    def _trained(self, network: Network, planner: Planner, lessons: Lessons, pull: float, seed: int) -> Network:
+    def _trained(self, network: Network, planner: Planner, lessons: Lessons, pull: float, seed: int) -> Network | None:
+        """The network trained further; None where its weights went out of bounds."""
         torch, classifier = _libraries()
         inputs = np.asarray(planner.setting.subject.encoding.encode(lessons.rows), np.float64)
         mean, spread = inputs.mean(axis=0), inputs.std(axis=0)
@@ -91,12 +103,27 @@ class Adversarial:
                 shuffle=True,
                 random_state=seed,
             )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                learner.fit(
-                    (inputs - mean) / spread, lessons.labels.astype(np.int64), sensitive_features=lessons.groups
-                )
+            for parameter in module.parameters():
+                parameter.register_hook(_not_nothing)
+            rows, labels = (inputs - mean) / spread, lessons.labels.astype(np.int64)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    learner.fit(rows, labels, sensitive_features=lessons.groups)
+            except RuntimeError:  # its loss refuses scores that are no numbers
+                return None
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+            return None
         return _network(module, network, mean, spread)
+
+
+def _not_nothing(gradient: Any) -> Any:
+    """A gradient that is 0 everywhere (dead neurons, a sure score) as one that is next to nothing.
+
+    fairlearn divides the adversary's gradient by its length plus the smallest *double*, which is 0 in single precision:
+    0/0 would end the training.
+    """
+    return gradient if bool((gradient != 0).any()) else gradient + _NEXT_TO_NOTHING
 
 
 def _module(torch: Any, network: Network, mean: Doubles, spread: Doubles) -> Any:

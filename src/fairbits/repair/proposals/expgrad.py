@@ -1,8 +1,9 @@
 """Exponentiated gradient: a game between a learner and a bound on group gaps (Agarwal et al., ICML 2018; fairlearn).
 
 Its answer is a lottery over models. A lottery gives the same person different decisions on different days, so what is
-proposed here is one model: the average of the members' log-odds by their weights. Networks of one shape become one
-network, block by block; estimators become scikit-learn's VotingClassifier. What is judged is what would be shipped.
+proposed here is one model: the average of the members by their weights. Networks of one shape become one network of
+their mean log-odds, block by block; estimators become scikit-learn's VotingClassifier, which averages probabilities.
+What is judged is what would be shipped.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class ExponentiatedGradients:
             planner.watch(f"exponentiated gradient, {alike}")
             members, weights, dropped = self._members(kind, lessons, planner.rng(f"{self.name}-{alike}"), alike)
             fitted = _together(kind, members, weights)
-            text = f"the average log-odds of {len(members)} models from a game that bounds gaps in {words}"
+            averaged = "probability" if isinstance(kind, EstimatorKind) else "log-odds"
+            text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
             if dropped >= MIN_WEIGHT:
                 text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
             yield Proposal(

@@ -21,7 +21,8 @@ from fairbits.repair.group_codes import Coding
 
 #: Encoded rows that are compared with all twins at once.
 _CHUNK = 4_096
-_TINY = 1e-6
+#: Scores this close to 0 and 1 are moved as if they were this far.
+TINY = 1e-6
 
 Doubles = npt.NDArray[np.float64]
 
@@ -68,6 +69,11 @@ class GroupThresholds:
             raise ModelError(f"the model takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
         own = np.asarray(self.model.scores(rows), np.float64)
         return _moved(own, self._by_twin[self._twin_of(rows)])
+
+    @property
+    def by_inputs(self) -> tuple[npt.NDArray[np.int64], Doubles, Doubles]:
+        """The protected inputs, what every twin has there, and by how much its log-odds are moved."""
+        return self._columns, self._encoded.astype(np.float64), self._by_twin
 
     def people_scores(self, codes: Codes) -> Array:
         """The moved score of each person, a row of codes.
@@ -153,10 +159,10 @@ def fitted_thresholds(
         "parity": the same selection rate in every group; "opportunity": the same among those labelled favourable.
     """
     schema = evaluator.schema
-    scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), _TINY, 1 - _TINY)
+    scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), TINY, 1 - TINY)
     counted = np.ones(len(rows), bool) if alike == "parity" else labels == schema.favourable_index
     groups = coding.of(rows)
-    cut = float(np.clip(evaluator.threshold, _TINY, 1 - _TINY))
+    cut = float(np.clip(evaluator.threshold, TINY, 1 - TINY))
     rate = float(schema.rule.favours(scores[counted]).mean()) if counted.any() else 0.0
     shifts = np.zeros(len(coding.labels))
     for group in range(len(shifts)):
@@ -178,7 +184,7 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
 
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:
-    inside = np.clip(scores, _TINY, 1 - _TINY)
+    inside = np.clip(scores, TINY, 1 - TINY)
     odds = np.exp(shifts) * inside / (1 - inside)
     return np.asarray(odds / (1 + odds), dtype=np.float32)
 

@@ -1,4 +1,7 @@
-"""A guarded native network as one ONNX graph: the twins are made inside, so that any runtime keeps the bound."""
+"""A native network with a guard, or with thresholds by group, as one ONNX graph: any runtime does what is done here.
+
+For a guard the twins are made inside; for thresholds the nearest twin, and with it the group, is read from the inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Lookup, Numeric
 from fairbits.errors import ModelError
 from fairbits.models import FAVOURABLE_KEY, Network, activation_node, import_onnx
 from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.group_thresholds import TINY, GroupThresholds
 
 #: What the rules' operations are called in a graph.
 _OPERATIONS = {
@@ -43,39 +48,67 @@ def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
     path
         The file.
     """
-    onnx = import_onnx()
-    from fairbits._version import __version__
-
-    graph = _Graph(onnx, arrays)
+    graph = _GuardGraph(import_onnx(), arrays)
     centre = graph.averaged()
     output = centre if arrays.tau == 0 else graph.clipped(graph.own(), centre)
-    output = graph.node("Cast", [output], to=onnx.TensorProto.FLOAT)
-    graph.nodes.append(onnx.helper.make_node("Identity", [output], ["output"]))
-    tensor, helper = onnx.TensorProto.FLOAT, onnx.helper
-    made = helper.make_graph(
-        graph.nodes,
-        "fairbits-guard",
-        [helper.make_tensor_value_info("inputs", tensor, ["people", arrays.network.inputs])],
-        [helper.make_tensor_value_info("output", tensor, ["people", arrays.network.widths[-1]])],
-        graph.constants,
-    )
-    model = helper.make_model(
-        made, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
-    )
-    model.ir_version = 9
-    helper.set_model_props(model, {FAVOURABLE_KEY: str(arrays.network.favourable), "fairbits.proof": arrays.proof})
-    onnx.checker.check_model(model)
-    Path(path).write_bytes(model.SerializeToString())
+    graph.write(output, path, "fairbits-guard", {"fairbits.proof": arrays.proof})
+
+
+def write_thresholds_onnx(model: GroupThresholds, path: str | Path) -> None:
+    """Write a network with thresholds by group as an ONNX graph.
+
+    Parameters
+    ----------
+    model
+        Thresholds on a native network.
+    path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        If the model is no native network.
+    """
+    if not isinstance(model.model, Network):
+        raise ModelError(f"a graph is written of networks, and {type(model.model).__name__!r} is none.")
+    graph = _Graph(import_onnx(), model.model)
+    columns, encoded, shifts = model.by_inputs
+    factors = graph.constant(np.exp(shifts[:, None] * graph.steps[None]), np.float64)
+    factor = graph.node("Gather", [factors, graph.nearest(columns, encoded)], axis=0)
+    output = graph.moved(graph.scored(), factor, TINY)
+    graph.write(output, path, "fairbits-thresholds", {"fairbits.groups": model.coding.words})
 
 
 class _Graph:
     """Nodes and constants, as they are added."""
 
-    def __init__(self, onnx: Any, arrays: GuardArrays):
-        self._onnx, self.arrays = onnx, arrays
-        self.network: Network = arrays.network
+    def __init__(self, onnx: Any, network: Network):
+        self._onnx, self.network = onnx, network
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+
+    def write(self, output: str, path: str | Path, name: str, properties: dict[str, str]) -> None:
+        """Check the graph that ends in ``output`` and write it."""
+        from fairbits._version import __version__
+
+        onnx, helper, network = self._onnx, self._onnx.helper, self.network
+        output = self.node("Cast", [output], to=onnx.TensorProto.FLOAT)
+        self.nodes.append(helper.make_node("Identity", [output], ["output"]))
+        tensor = onnx.TensorProto.FLOAT
+        made = helper.make_graph(
+            self.nodes,
+            name,
+            [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
+            [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]])],
+            self.constants,
+        )
+        model = helper.make_model(
+            made, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
+        )
+        model.ir_version = 9
+        helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable), **properties})
+        onnx.checker.check_model(model)
+        Path(path).write_bytes(model.SerializeToString())
 
     def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
         name = f"v{len(self.nodes)}"
@@ -88,10 +121,56 @@ class _Graph:
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
-    def own(self) -> str:
-        """The person's own output, in double precision, moved as the average is."""
+    @property
+    def steps(self) -> npt.NDArray[np.float64]:
+        """Which way the log-odds of each output go when those of the favourable class rise."""
+        signs = np.array([1.0 if self.network.favourable == c else -1.0 for c in range(2)])
+        return signs if self.network.head == "softmax" else signs[1:]
+
+    def scored(self) -> str:
+        """The person's own output, in double precision."""
         before = self.node("MatMul", ["inputs", self.constant(self.network.weights[0])])
-        return self._moved(self._rest(self.node("Add", [before, self.constant(self.network.biases[0])])))
+        return self._rest(self.node("Add", [before, self.constant(self.network.biases[0])]))
+
+    def nearest(self, columns: npt.NDArray[np.int64], table: npt.NDArray[np.float64]) -> str:
+        """The row of the table that lies nearest to these inputs, (people,)."""
+        own = self.node("Gather", ["inputs", self.constant(columns, np.int64)], axis=1)
+        own = self.node("Cast", [own], to=self._onnx.TensorProto.DOUBLE)
+        own = self.node("Unsqueeze", [own, self.constant([1], np.int64)])
+        apart = self.node("Sub", [own, self.constant(table[None], np.float64)])
+        apart = self.node("ReduceSum", [self.node("Mul", [apart, apart]), self.constant([2], np.int64)], keepdims=0)
+        return self.node("ArgMin", [apart], axis=1, keepdims=0)
+
+    def moved(self, output: str, factor: str, tiny: float) -> str:
+        """Outputs whose odds are multiplied: p ← p·f / (1 − p + p·f), without logarithms."""
+        inside = self.node("Clip", [output, self.constant(tiny, np.float64), self.constant(1 - tiny, np.float64)])
+        odds = self.node("Div", [inside, self.node("Sub", [self.constant(1.0, np.float64), inside])])
+        odds = self.node("Mul", [odds, factor])
+        return self.node("Div", [odds, self.node("Add", [odds, self.constant(1.0, np.float64)])])
+
+    def _rest(self, before: str) -> str:
+        """From the sums of the first layer to the output after the head, in double precision."""
+        network, current = self.network, before
+        for i in range(1, len(network.weights)):
+            node = activation_node(self._onnx.helper, network.activations_after[i - 1], current, f"v{len(self.nodes)}")
+            current = f"v{len(self.nodes)}"
+            self.nodes.append(node)
+            current = self.node("MatMul", [current, self.constant(network.weights[i])])
+            current = self.node("Add", [current, self.constant(network.biases[i])])
+        head = {"axis": -1} if network.head == "softmax" else {}
+        return self.node("Cast", [self.node(_HEADS[network.head], [current], **head)], to=self._onnx.TensorProto.DOUBLE)
+
+
+class _GuardGraph(_Graph):
+    """The average over the twins, and what is held within reach of it."""
+
+    def __init__(self, onnx: Any, arrays: GuardArrays):
+        super().__init__(onnx, arrays.network)
+        self.arrays = arrays
+
+    def own(self) -> str:
+        """The person's own output, moved as the average is."""
+        return self._moved(self.scored())
 
     def averaged(self) -> str:
         """The average over the twins: what they share is computed once, what they add is a table."""
@@ -152,18 +231,6 @@ class _Graph:
         factor = self.node("Min", [self.node("Div", [room, far]), self.constant(1.0, np.float64)])
         return self.node("Add", [centre, self.node("Mul", [factor, apart])])
 
-    def _rest(self, before: str) -> str:
-        """From the sums of the first layer to the output after the head, in double precision."""
-        network, current = self.network, before
-        for i in range(1, len(network.weights)):
-            node = activation_node(self._onnx.helper, network.activations_after[i - 1], current, f"v{len(self.nodes)}")
-            current = f"v{len(self.nodes)}"
-            self.nodes.append(node)
-            current = self.node("MatMul", [current, self.constant(network.weights[i])])
-            current = self.node("Add", [current, self.constant(network.biases[i])])
-        head = {"axis": -1} if network.head == "softmax" else {}
-        return self.node("Cast", [self.node(_HEADS[network.head], [current], **head)], to=self._onnx.TensorProto.DOUBLE)
-
     def _moved(self, output: str) -> str:
         """The favourable class's log-odds moved by the shift (a regression: its values)."""
         shift, network = self.arrays.shift, self.network
@@ -173,16 +240,4 @@ class _Graph:
             return self.node("Add", [output, self.constant(shift, np.float64)])
         if network.classes != 2:
             raise ModelError(f"a shift is for two classes, and this network has {network.classes}.")
-        # In an odds form without logarithms: p ← p·e^b / (1 − p + p·e^b), and so for every output of the head.
-        tiny = 1e-9
-        inside = self.node("Clip", [output, self.constant(tiny, np.float64), self.constant(1 - tiny, np.float64)])
-        signs = np.array([1.0 if network.favourable == c else -1.0 for c in range(2)])
-        steps = signs if network.head == "softmax" else signs[1:]
-        odds = self.node(
-            "Mul",
-            [
-                self.node("Div", [inside, self.node("Sub", [self.constant(1.0, np.float64), inside])]),
-                self.constant(np.exp(shift * steps)[None], np.float64),
-            ],
-        )
-        return self.node("Div", [odds, self.node("Add", [odds, self.constant(1.0, np.float64)])])
+        return self.moved(output, self.constant(np.exp(shift * self.steps)[None], np.float64), 1e-9)

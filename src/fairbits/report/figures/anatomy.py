@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes as Frame
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
+from fairbits.measure import symbol_of
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, picture, say
 from fairbits.report.record import Debugged, Neuron, ReportLayer
@@ -48,7 +47,7 @@ def network(found: Debugged) -> tuple[Picture, dict[str, str]]:
     for place, layer in zip(places, layers, strict=True):
         if layer.suspect:
             _halo(ax, place, _reach(layer))
-            words |= _suspects(ax, place, layer, found.neurons, found.k_mean)
+            words |= _suspects(ax, place, layer, found)
         else:
             _dots(ax, place, layer)
         _foot(ax, place, layer, total, last=layer is layers[-1])
@@ -96,8 +95,9 @@ def _halo(ax: Frame, place: float, reach: float) -> None:
     ax.add_patch(box)
 
 
-def _suspects(ax: Frame, place: float, layer: ReportLayer, neurons: Sequence[Neuron], k_mean: float) -> dict[str, str]:
+def _suspects(ax: Frame, place: float, layer: ReportLayer, found: Debugged) -> dict[str, str]:
     """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
+    neurons, k = found.neurons, symbol_of(found.measure)
     known = {neuron.neuron: neuron for neuron in neurons}
     most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
     words = {}
@@ -111,12 +111,12 @@ def _suspects(ax: Frame, place: float, layer: ReportLayer, neurons: Sequence[Neu
             colour = ORANGE if neuron.acd > 0 else BLUE
             dot.set(facecolor=to_rgba(colour, 0.1 + 0.9 * strength), edgecolor=MUTED, linewidth=0.8)
         dot.set_gid(f"neuron-{index}")
-        words[f"neuron-{index}"] = neuron_words(layer.layer, index, neuron, k_mean)
+        words[f"neuron-{index}"] = neuron_words(layer.layer, index, neuron, found.k_mean, k)
         ax.add_patch(dot)
     return words
 
 
-def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -> str:
+def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float, k: str = "k") -> str:
     """One neuron in one sentence.
 
     Parameters
@@ -127,6 +127,8 @@ def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -
         What is known about it, if anything.
     k_mean
         Mean k of the cases as they are.
+    k
+        What is lowered, in words: "k" or "Q1".
 
     Returns
     -------
@@ -138,13 +140,13 @@ def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float) -
         return f"{start}: not studied."
     acd = "no ACD within the loss allowed"
     if neuron.acd is not None:
-        what = "positive: activating it lowers k" if neuron.acd < 0 else "negative: activating it raises k"
+        what = f"positive: activating it lowers {k}" if neuron.acd < 0 else f"negative: activating it raises {k}"
         acd = f"ACD {signed(neuron.acd, 3)}" + (f" ({what})" if neuron.acd != 0 else "")
     if neuron.k_mean is None:
         return f"{start}: {acd}."
     held = f"held at {neuron.hold:.3g}" if neuron.hold is not None else "held"
     accuracy = "" if neuron.accuracy is None else f" at {percent(neuron.accuracy)} accuracy"
-    return f"{start}: {acd}; {held}, mean k goes from {number(k_mean, 2)} to {number(neuron.k_mean, 2)}{accuracy}."
+    return f"{start}: {acd}; {held}, mean {k} goes from {number(k_mean, 2)} to {number(neuron.k_mean, 2)}{accuracy}."
 
 
 def _foot(ax: Frame, place: float, layer: ReportLayer, total: int, *, last: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.measure import symbol_of
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 from fairbits.report.words import number, percent, signed
@@ -53,11 +54,12 @@ def _network(debugged: Debugged, *, decides: bool) -> Iterator[str]:
             ]
             for n in known
         )
-        lowered = "mean Q1" if debugged.measure == "q_1" else "mean k"
-        heads = [f"neuron of layer {debugged.suspect}", "ACD", "95 %", "held at", lowered]
+        k = symbol_of(debugged.measure)
+        heads = [f"neuron of layer {debugged.suspect}", "ACD", "95 %", "held at", f"mean {k}"]
         yield from table([*heads, *(["accuracy"] if decides else [])], rows, right=1)
         yield ""
-        yield "ACD: k with the neuron on less k with it off, as a share of k. Below 0: positive, activating lowers k."
+        words = f"ACD: {k} with the neuron on less {k} with it off, as a share of {k}."
+        yield f"{words} Below 0: positive, activating lowers {k}."
     if debugged.sets:
         yield ""
         rows = ([str(one.size), percent(one.explained), percent(one.low), percent(one.high)] for one in debugged.sets)
