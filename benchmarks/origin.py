@@ -47,15 +47,21 @@ def planted(rng: np.random.Generator, kind: str, effect: float, trainings: int) 
     return rng.normal(size=(1, PEOPLE, 1)) + effect * z + error
 
 
-def coverage(repetitions: int) -> None:
-    rng = np.random.default_rng(0)
+#: How the errors of trainings lie over people.
+ERRORS = ("own", "smooth", "common")
+
+
+def coverage(repetitions: int, errors: list[str]) -> None:
     print(
         "| errors | trainings | effect | true share | share held | mean width | effect held |\n"
         "| --- | --: | --: | --: | --: | --: | --: |"
     )
-    for kind in ("own", "smooth", "common"):
+    for kind in errors:
         for trainings in (4, 8):
             for effect in (0.0, 0.5, 1.0, 2.0):
+                rng = np.random.default_rng(
+                    (ERRORS.index(kind), trainings, int(10 * effect))
+                )  # a line alone is the same
                 truth, hits, sizes, width = effect**2 / (effect**2 + 1), 0, 0, 0.0
                 for _ in range(repetitions):
                     part = shared_part(planted(rng, kind, effect, trainings), rng=rng, resamples=200)
@@ -140,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("coverage", "trained", "cost", "rules"))
     parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--errors", nargs="+", choices=ERRORS, default=list(ERRORS), help="for coverage")
     parser.add_argument("--pool", type=int, default=60)
     parser.add_argument("--subject", default="census")
     parser.add_argument("--trainings", type=int, default=4)
@@ -147,7 +154,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=30_000)
     given = parser.parse_args()
     if given.what == "coverage":
-        coverage(given.repetitions)
+        coverage(given.repetitions, given.errors)
     elif given.what == "trained":
         trained(given.repetitions, given.pool)
     elif given.what == "cost":
