@@ -10,13 +10,17 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairbits import sandbox
+from fairbits.domain import reading
 from fairbits.errors import FairbitsError
+from fairbits.models import trial
 
+from . import warm
 from .mutation import mutated
-from .seeds import CANARY, RUN_FILES, TARGETS, copy_run, load_run_folder, run_file, write_run
+from .seeds import CANARY, RUN_FILES, TARGETS, Mirror, load_run_folder, run_file, write_run
 
 SLOW, LARGE = 20.0, 2 << 30
 #: What no sentence may carry to a terminal.
@@ -35,20 +39,36 @@ def sound_files(kind: str, folder: Path) -> tuple[bytes, list[bytes]]:
         path = run_file(folder, kind)
         if path is None:
             return b"", others
-        copy_run(folder / "run", folder / "whole")
+        Mirror.of(folder)
         return path.read_bytes(), others
     path = folder / TARGETS[kind].file
     TARGETS[kind].write(path)
     return path.read_bytes(), others
 
 
-def try_one(kind: str, content: bytes, folder: Path) -> tuple[str, str]:
-    """What a loader makes of a file: loaded, refused, or what should not be; and the sentence or traceback."""
-    began = time.monotonic()
+@dataclass(slots=True)
+class Spent:
+    """What an input took: seconds of CPU and by the wall, and the largest resident memory, children included."""
+
+    cpu: float = 0.0
+    wall: float = 0.0
+    resident: int = 0
+    contained: int = 0
+
+
+def try_one(kind: str, content: bytes, folder: Path, crew: warm.Crew | None = None) -> tuple[str, str, Spent]:
+    """What a loader makes of a file: loaded, refused, or what should not be; the sentence or traceback; what it took."""
+    began, cpu = time.monotonic(), _cpu()
+    trial._known.clear()  # noqa: SLF001 - the same name, size and instant do not make the same file here
+    reading._sound.clear()  # noqa: SLF001 - likewise
+    warm.reset_peak()
+    if crew is not None:
+        crew.reset()
     said, verdict = "", "loaded"
     try:
         if kind in RUN_FILES:
-            copy_run(folder / "whole", folder / "run")
+            mirror = Mirror.of(folder)
+            mirror.restore()
             path = run_file(folder, kind)
             assert path is not None
             path.write_bytes(content)
@@ -66,9 +86,20 @@ def try_one(kind: str, content: bytes, folder: Path) -> tuple[str, str]:
     if CANARY.exists():
         CANARY.unlink()
         verdict = "code"
-    if time.monotonic() - began > SLOW:
+    spent = Spent(_cpu() - cpu, time.monotonic() - began, warm.peak())
+    if crew is not None:
+        spent.cpu += crew.seconds
+        spent.resident, spent.contained = max(spent.resident, crew.resident), crew.contained
+    if spent.resident > LARGE:
+        verdict = "large"
+    if max(spent.cpu, spent.wall) > SLOW:
         verdict = "slow"
-    return verdict, said
+    return verdict, said, spent
+
+
+def _cpu() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def main() -> None:
@@ -78,26 +109,30 @@ def main() -> None:
     os.chdir(folder)
     sound, others = sound_files(kind, place)
     until, seen, counts = time.monotonic() + float(seconds), Counter(), Counter()
-    with sandbox.kept():
-        for seed in range(int(start), int(start) + int(count)) if sound else ():
-            (place / "now").write_text(str(seed))
-            content = mutated(sound, kind, seed, others)
-            verdict, said = try_one(kind, content, place)
-            counts["inputs"] += 1
-            counts[verdict] += 1
-            if verdict not in {"loaded", "refused"}:
-                last = said.strip().splitlines()[-1][:80] if said else verdict
-                seen[last] += 1
-                if seen[last] <= 2:
-                    keep.mkdir(parents=True, exist_ok=True)
-                    (keep / f"{verdict}-{kind}-{seed}").write_bytes(content)
-                    (keep / f"{verdict}-{kind}-{seed}.txt").write_text(said, encoding="utf-8", errors="replace")
-            if time.monotonic() > until:
-                break
-    used = [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    if max(used) > LARGE:
-        counts["large"] += 1
-    print(json.dumps({name: number for name, number in counts.items() if number}), flush=True)
+    crew = warm.Crew()
+    sandbox.try_out = crew.try_out  # type: ignore[assignment]
+    now = os.open(place / "now", os.O_WRONLY | os.O_CREAT, 0o600)
+    most = Spent()
+    for seed in range(int(start), int(start) + int(count)) if sound else ():
+        line = json.dumps({"seed": seed, "counts": counts, "cpu": most.cpu, "resident": most.resident})
+        os.pwrite(now, line.encode().ljust(500), 0)
+        content = mutated(sound, kind, seed, others)
+        verdict, said, spent = try_one(kind, content, place, crew)
+        counts["inputs"] += 1
+        counts[verdict] += 1
+        counts["contained"] += spent.contained > 0
+        most.cpu, most.resident = max(most.cpu, spent.cpu), max(most.resident, spent.resident)
+        if verdict not in {"loaded", "refused"}:
+            last = said.strip().splitlines()[-1][:80] if said else verdict
+            seen[last] += 1
+            if seen[last] <= 2 or verdict in {"slow", "large"}:
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"{verdict}-{kind}-{seed}").write_bytes(content)
+                (keep / f"{verdict}-{kind}-{seed}.txt").write_text(said, encoding="utf-8", errors="replace")
+        if time.monotonic() > until:
+            break
+    crew.close()
+    os.pwrite(now, json.dumps({"counts": counts, "cpu": most.cpu, "resident": most.resident}).encode().ljust(500), 0)
 
 
 if __name__ == "__main__":
