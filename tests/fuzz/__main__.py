@@ -114,12 +114,16 @@ def _worker(kind: str, start: int, count: int, seconds: float, out: Path) -> tup
                 worker.wait()
                 ended = "slow"
         state = json.loads(place.read_text()) if place.exists() else {"seed": start, "counts": {}}
+        found, last = Counter(state["counts"]), state.get("seed", start)
         if worker.returncode == 0:
             ended = "well"
         elif ended == "crashes":
             said.seek(0)
-            print(f"{kind} {state.get('seed', start)}: exit {worker.returncode}: {said.read()[-2000:]}", file=sys.stderr)
-        return Counter(state["counts"]), state.get("seed", start), ended
+            print(f"{kind} {last}: exit {worker.returncode}: {said.read()[-2000:]}", file=sys.stderr, flush=True)
+            if "seed" not in state:  # it had done its work, and died on the way out
+                found["crashes"] += 1
+                ended = "well"
+        return found, last, ended
 
 
 def _checked_again(kind: str, counts: Counter[str], out: Path) -> Counter[str]:
