@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .seeds import RUN_FILES, TARGETS
-from .worker import SLOW
+from .warm import Note
 
 #: Inputs of one worker where the minutes are given: enough to make its start cheap, few enough to get to every kind.
 BATCH = 400
@@ -26,6 +27,8 @@ BATCH = 400
 LONGEST, MOST_BATCHES = 60.0, 100_000
 #: Files of a run come so much less often: each input is a whole report, hundreds of times as costly as a file.
 RUN_SHARE = 0.1
+#: The most that an input took: seconds of CPU, seconds in which it was not kept waiting, bytes.
+MOST = {"cpu": 0.0, "wall": 0.0, "resident": 0}
 FAULTS = ("tracebacks", "crashes", "slow", "large", "raw", "code")
 
 
@@ -47,11 +50,13 @@ def main() -> int:
     def work(number: int) -> None:
         kind = kinds[number % len(kinds)]
         if chosen.inputs:
-            counts[kind] += run_batch(kind, chosen.seed, shares[kind], float("inf"), chosen.out)
+            found = run_batch(kind, chosen.seed, shares[kind], float("inf"), chosen.out)
+            counts[kind] += _checked_again(kind, found, chosen.out)
             print(f"{kind}: {_line(counts[kind])} after {time.monotonic() - began:.0f} s", flush=True)
         elif (left := until - time.monotonic()) > 0:
             start = chosen.seed + number // len(kinds) * BATCH
-            counts[kind] += run_batch(kind, start, BATCH, min(left, LONGEST), chosen.out)
+            found = run_batch(kind, start, BATCH, min(left, LONGEST), chosen.out)
+            counts[kind] += _checked_again(kind, found, chosen.out)
 
     with ThreadPoolExecutor(chosen.jobs) as pool:
         for _ in pool.map(work, range(len(kinds) if chosen.inputs else MOST_BATCHES)):
@@ -62,6 +67,12 @@ def main() -> int:
     for kind, found in {**counts, "all": total}.items():
         print(f"{kind}: {_line(found)}", flush=True)
     print(f"{total['inputs']:,} inputs of {len(kinds)} kinds, {time.monotonic() - began:,.0f} s", flush=True)
+    taken = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"{taken.ru_utime + taken.ru_stime:,.0f} s of CPU; one input at most: {MOST['cpu']:.1f} s of CPU, "
+        f"{MOST['wall']:.1f} s by the wall, {MOST['resident'] >> 20:,} MB",
+        flush=True,
+    )
     return 1 if any(total[name] for name in FAULTS) else 0
 
 
@@ -78,52 +89,24 @@ def _line(found: Counter[str]) -> str:
 
 
 def run_batch(kind: str, start: int, count: int, seconds: float, out: Path) -> Counter[str]:
-    """Workers over one kind of file; one that stops or dies costs its input, and another goes on behind it."""
-    counts: Counter[str] = Counter()
-    until, end = time.monotonic() + seconds, start + count
-    while start < end and time.monotonic() < until:
-        found, last, ended = _worker(kind, start, end - start, until - time.monotonic(), out)
-        counts += found
-        if ended == "well":
-            break
-        start = last + 1
-        counts["inputs"] += 1
-        counts[ended] += 1
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"{ended}-{kind}-{last}").touch()
-    return _checked_again(kind, counts, out)
-
-
-def _worker(kind: str, start: int, count: int, seconds: float, out: Path) -> tuple[Counter[str], int, str]:
-    """One worker: what it counted, its last input, and how it ended (well, slow or crashes)."""
+    """A worker over one kind of file."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder of its own in it
     with tempfile.TemporaryDirectory(dir=memory) as folder, tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "-m", "tests.fuzz.worker", kind, str(start), str(count), str(seconds), folder]
-        worker = subprocess.Popen(
-            [*command, str(out.resolve())],
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.fuzz.worker", kind, str(start), str(count), str(seconds), folder, out.resolve()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
             env={**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        )
-        place, ended = Path(folder) / "now", "crashes"
-        while worker.poll() is None:
-            time.sleep(0.2)
-            if place.exists() and time.time() - place.stat().st_mtime > 15 * SLOW:
-                worker.kill()
-                worker.wait()
-                ended = "slow"
-        state = json.loads(place.read_text()) if place.exists() else {"seed": start, "counts": {}}
-        found, last = Counter(state["counts"]), state.get("seed", start)
-        if worker.returncode == 0:
-            ended = "well"
-        elif ended == "crashes":
+            check=False,
+        ).returncode
+        state = Note(Path(folder) / "now").read()
+        if ended or not state.get("done"):
             said.seek(0)
-            print(f"{kind} {last}: exit {worker.returncode}: {said.read()[-2000:]}", file=sys.stderr, flush=True)
-            if "seed" not in state:  # it had done its work, and died on the way out
-                found["crashes"] += 1
-                ended = "well"
-        return found, last, ended
+            raise RuntimeError(f"the worker of {kind} ended with {ended}: {said.read()[-2000:]}")
+    for name in ("cpu", "wall", "resident"):
+        MOST[name] = max(MOST[name], state.get(name, 0))
+    return Counter(state["counts"])
 
 
 def _checked_again(kind: str, counts: Counter[str], out: Path) -> Counter[str]:
@@ -135,8 +118,8 @@ def _checked_again(kind: str, counts: Counter[str], out: Path) -> Counter[str]:
             seed = path.name.rpartition("-")[2]
             if not seed.isdigit() or path.with_name(f"{path.name}.again").exists():
                 continue
-            found, _, ended = _worker(kind, int(seed), 1, float("inf"), out / "again")
-            now = ended if ended != "well" else next(name for name in (*FAULTS, "loaded", "refused") if found[name])
+            found = run_batch(kind, int(seed), 1, float("inf"), out / "again")
+            now = next(name for name in (*FAULTS, "loaded", "refused") if found[name])
             path.with_name(f"{path.name}.again").write_text(now)
             counts[verdict] -= 1
             counts[now] += 1
