@@ -473,6 +473,29 @@ def test_rows_of_a_csv_are_counted_first(tmp_path: Path, in_memory: None) -> Non
         read_arrow(tmp_path / "wide.csv")
 
 
+def test_rows_of_a_packed_csv_are_counted_first(tmp_path: Path, in_memory: None) -> None:
+    """A few kilobytes that unpack to millions of rows; what is packed and small is read."""
+    import pyarrow as pa
+
+    packed, small = tmp_path / "people.csv.gz", tmp_path / "small.csv.zst"
+    with pa.output_stream(str(packed)) as file:
+        file.write(b"a,b\n")
+        for _ in range(30):
+            file.write(b"1,2\n" * 100_000)
+    assert packed.stat().st_size < 100_000
+    with pytest.raises(TableError, match=r"rows, and 2,000,000 are allowed; raise max_rows"):
+        read_arrow(packed)
+    with pa.output_stream(str(packed)) as file:
+        file.write(b"a,b\n" + b"1," * 10)
+        for _ in range(12):
+            file.write(b"0" * 10_000_000)
+    with pytest.raises(TableError, match=r"bytes, and .* are allowed; raise max_rows"):
+        read_arrow(packed, max_rows=1_000)
+    with pa.output_stream(str(small)) as file:
+        file.write(b"a,b\n1,2\n")
+    assert read_arrow(small).to_pylist() == [{"a": 1, "b": 2}]
+
+
 def test_arrow_files_that_point_outside_their_buffers(tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import feather
