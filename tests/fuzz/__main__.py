@@ -93,7 +93,17 @@ def run_batch(kind: str, start: int, count: int, seconds: float, out: Path) -> C
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a folder of its own in it
     with tempfile.TemporaryDirectory(dir=memory) as folder, tempfile.TemporaryFile("w+") as said:
         ended = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.worker", kind, str(start), str(count), str(seconds), folder, out.resolve()],
+            [
+                sys.executable,
+                "-m",
+                "tests.fuzz.worker",
+                kind,
+                str(start),
+                str(count),
+                str(seconds),
+                folder,
+                out.resolve(),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,

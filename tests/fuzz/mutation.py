@@ -157,7 +157,9 @@ def _answer(content: bytes, rng: random.Random) -> bytes:
     if how == 0:
         body = _json(body, rng)
     elif how == 1:
-        status = rng.choice((100, 101, 103, 200, 204, 206, 301, 302, 304, 307, 400, 401, 404, 418, 429, 500, 503, 599, 999))
+        status = rng.choice(
+            (100, 101, 103, 200, 204, 206, 301, 302, 304, 307, 400, 401, 404, 418, 429, 500, 503, 599, 999)
+        )
         lines[0] = b"HTTP/1.1 %d Odd" % status
     elif how == 2:
         lines.append(rng.choice(_HEADERS))

@@ -470,11 +470,13 @@ TARGETS: dict[str, Target] = {
     ),
     "endpoint-busy": Target(
         "answer",
-        lambda path: path.write_bytes(
-            b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nLocation: http://127.0.0.1:9/\r\n"
-            b"Content-Length: 2\r\n\r\n{}"
-        )
-        and None,
+        lambda path: (
+            path.write_bytes(
+                b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nLocation: http://127.0.0.1:9/\r\n"
+                b"Content-Length: 2\r\n\r\n{}"
+            )
+            and None
+        ),
         load_answer,
     ),
     "filter": Target("filter.sql", write_filter, load_filter),
@@ -545,7 +547,7 @@ class Mirror:
         found = {}
         for place, _, names in os.walk(self.folder / "run"):
             for name in names:
-                path = os.path.join(place, name)  # noqa: PTH118 - many, many times
-                state = os.stat(path)  # noqa: PTH116 - likewise
+                path = os.path.join(place, name)
+                state = os.stat(path)
                 found[path[start:]] = (state.st_size, state.st_mtime_ns, state.st_ino)
         return found

@@ -61,16 +61,16 @@ class Trial:
         before = _resident()
         self._note.write(trial=cpu() + seconds, memory=before + memory)
         _limit_space(memory)
-        sandbox._inside = True  # noqa: SLF001 - what a child of the product is told
+        sandbox._inside = True
         try:
             known = _outcome(work, given)
         finally:
-            sandbox._inside = False  # noqa: SLF001 - likewise
+            sandbox._inside = False
             _limit_space(None)
             self._note.write(trial=0, memory=0)
         if peak() > before + memory:
             known["memory"] = True
-        return sandbox._ending(0, known, memory)  # noqa: SLF001 - the product's own words
+        return sandbox._ending(0, known, memory)
 
 
 def _outcome(work: sandbox.Job, given: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _limit_space(memory: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         return
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    most = pages * resource.getpagesize() + memory + sandbox._RESERVE  # noqa: SLF001 - the product's own limit
+    most = pages * resource.getpagesize() + memory + sandbox._RESERVE
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
@@ -123,7 +123,7 @@ def waited() -> float:
 
 def resident_of(process: int) -> int:
     """Resident memory of another process in bytes."""
-    return sandbox._resident(process)  # noqa: SLF001 - as the product counts it
+    return sandbox._resident(process)
 
 
 def _resident() -> int:

@@ -63,8 +63,8 @@ class Spent:
 def try_one(kind: str, content: bytes, folder: Path) -> tuple[str, str, Spent]:
     """What a loader makes of a file: loaded, refused, or what should not be; the sentence or traceback; what it took."""
     began, cpu, waited = time.monotonic(), warm.cpu(), warm.waited()
-    trial._known.clear()  # noqa: SLF001 - the same name, size and instant do not make the same file here
-    reading._sound.clear()  # noqa: SLF001 - likewise
+    trial._known.clear()
+    reading._sound.clear()
     warm.reset_peak()
     said, verdict = "", "loaded"
     try:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-
 from fairbits.domain import quality
 from fairbits.report.record import (
     Change,
