@@ -8,6 +8,7 @@ import struct
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,42 @@ def test_a_limit_can_be_raised(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="max_model_bytes"):
         load_model(tmp_path / "model.npz", max_model_bytes=4_000)
     assert load_model(tmp_path / "model.npz", max_model_bytes=100_000).inputs == 40
+
+
+@pytest.mark.parametrize("ending", [".npz", ".keras", ".skops", ".pt2", ".pt"])
+def test_entries_that_unpack_to_more_than_they_declare_are_refused(
+    ending: str, tmp_path: Path, in_memory: None
+) -> None:
+    """Sizes and checksum say a hundred bytes; readers would unpack all forty megabytes before they cut them."""
+    name = {".npz": "W0.npy", ".keras": "config.json", ".skops": "schema.json", ".pt2": "models/model.json"}
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open(name.get(ending, "archive/data.pkl"), "w") as entry,
+    ):
+        for _ in range(40):
+            entry.write(bytes(1_000_000))
+    content = bytearray(written.getvalue())
+    for mark, start in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
+        place = content.rindex(mark)
+        struct.pack_into("<I", content, place + start, zlib.crc32(bytes(100)))
+        struct.pack_into("<I", content, place + start + 8, 100)
+    path = tmp_path / f"model{ending}"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="unpacks to more than the 100 bytes that it declares"):
+        load_model(path, trust=True)
+
+
+def test_archives_are_stored_or_deflated(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("W0.npy", bytes(1_000_000))
+    with pytest.raises(ModelError, match="cannot be unpacked piece by piece; save it again"):
+        load_model(tmp_path / "model.npz")
+    network = random_network(np.random.default_rng(0), [400, 300, 2])
+    network.save(tmp_path / "plain.npz")
+    with np.load(tmp_path / "plain.npz") as stored:
+        np.savez_compressed(tmp_path / "packed.npz", **stored)
+    assert load_model(tmp_path / "packed.npz").inputs == 400
 
 
 def test_entries_that_overlap_or_come_twice_are_refused(tmp_path: Path) -> None:
