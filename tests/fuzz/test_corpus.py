@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*-*"))
 #: Seeds of each kind: cheap loaders get many, those that start a framework a few.
 SEEDS = {"toml": 60, "csv": 30, "tsv": 10, "npz": 60, "onnx": 40, "pickle": 5, "feather": 15, "parquet": 15}
+SEEDS |= {"drafted": 20, "endpoint": 15, "endpoint-busy": 15, "manifest": 20, "signature": 10}
 SEEDS |= {"policy": 40, "suite": 8, "baseline": 8, "lightgbm": 20, "xgboost": 30, "xgboost-binary": 30}
 
 
