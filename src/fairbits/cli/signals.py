@@ -7,6 +7,7 @@ be told instead (`gentle_stop`), ends the batch that it is at, and can go on lat
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -26,6 +27,8 @@ _came = False
 def interruptible() -> Iterator[None]:
     """Answer signals as the command line does. The process that a person started is left so until its very end."""
     before = _set(_interrupt)
+    if _ours():  # registered first, done last: Python takes our answers back at its very end, when all is said
+        atexit.register(_set, signal.SIG_IGN)
     unraisable = sys.unraisablehook
     sys.unraisablehook = _quiet(unraisable)
     try:
