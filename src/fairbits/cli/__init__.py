@@ -1,4 +1,4 @@
-"""The command line: the only place that prints. Hardly anything is imported here, so that Ctrl-C is answered from the start."""
+"""The command line: the only place that prints. Little is imported here, so that Ctrl-C is answered from the start."""
 
 from __future__ import annotations
 
