@@ -19,11 +19,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from fairbits.text import one_line
+from fairbits.text import one_line, shortened
 from fairbits.words import spoken
 
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"
+#: Letters of a sentence, and what is left of the start and the end of a longer one, which quotes too much: the culprit
+#: stands in front, the remedy behind.
+_MAX_LETTERS, _START, _END = 2_000, 1_500, 400
+#: Letters of a name that are shown; and names, and letters of each, among which the closest is looked for.
+_SHOWN, _COMPARED, _LETTERS = 80, 2_000, 100
 
 
 class FairbitsError(Exception):
@@ -78,7 +83,8 @@ class FairbitsError(Exception):
         return self
 
     def __str__(self) -> str:
-        return one_line(spoken(super().__str__()))
+        said = one_line(spoken(super().__str__()))
+        return said if len(said) <= _MAX_LETTERS else f"{said[:_START].rstrip()} … {said[-_END:].lstrip()}"
 
 
 class UsageError(FairbitsError):
@@ -157,7 +163,9 @@ def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -
     "it has: age, sex, sender. Did you mean 'sender'?"
     """
     names = list(available)
-    shown = ", ".join(names[:max_shown]) + (f", … ({len(names)} in all)" if len(names) > max_shown else "")
-    close = difflib.get_close_matches(str(wanted).lower(), [name.lower() for name in names], n=1, cutoff=0.5)
+    listed = [shortened(name, _SHOWN) for name in names[:max_shown]]
+    shown = ", ".join(listed) + (f", … ({len(names)} in all)" if len(names) > max_shown else "")
+    compared = [name.lower() for name in names[:_COMPARED] if len(name) <= _LETTERS]
+    close = difflib.get_close_matches(str(wanted)[:_LETTERS].lower(), compared, n=1, cutoff=0.5)
     hint = next((f" Did you mean {name!r}?" for name in names if close and name.lower() == close[0]), "")
     return f"it has: {shown or 'nothing'}.{hint}"

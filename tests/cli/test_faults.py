@@ -19,7 +19,7 @@ import pytest
 
 from fairbits import Schema
 from fairbits.cli.faults import sentence_of
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.scale import ExecutorOptions
 from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
@@ -99,6 +99,16 @@ def duckdb_memory_error() -> BaseException:
     raise AssertionError
 
 
+def about_a_file(error: BaseException) -> BaseException:
+    try:
+        try:
+            raise error
+        except type(error):
+            raise TableError("cannot read the table 'people.csv'; remove it.") from None
+    except TableError as found:
+        return found
+
+
 def behind(error: BaseException) -> BaseException:
     outer = RuntimeError("the pool broke")
     outer.__cause__ = error
@@ -118,6 +128,9 @@ def behind(error: BaseException) -> BaseException:
         RuntimeError("can't start new thread"),
         ImportError("libx.so: failed to map segment from shared object: Cannot allocate memory"),
         behind(MemoryError()),
+        pa.lib.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
+        about_a_file(pa.lib.ArrowException("Unknown error: Failed to launch worker thread")),
+        about_a_file(OSError(errno.ENOMEM, "Cannot allocate memory")),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -125,6 +138,12 @@ def test_too_little_memory_says_so(error: BaseException) -> None:
     said, code = sentence_of(error)
     assert said.startswith("there is not enough memory (")
     assert code == 3
+
+
+def test_a_file_that_asks_for_too_much_is_to_blame_itself() -> None:
+    said, code = sentence_of(about_a_file(MemoryError("malloc of size 1152921504606846976 failed")))
+    assert said.startswith("cannot read the table 'people.csv'")
+    assert code == 2
 
 
 @pytest.mark.parametrize(

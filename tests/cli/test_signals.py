@@ -98,3 +98,21 @@ def test_who_ignores_a_signal_is_not_asked(tmp_path: Path) -> None:
     code += "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.endswith("True\n")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_after_the_last_word_changes_nothing(name: str) -> None:
+    """Python gives signals back to the system while it takes its modules apart, after everything is written."""
+    code = f"""
+import os, signal, sys
+class Late:
+    def __del__(self, kill=os.kill, me=os.getpid(), number=signal.{name}):
+        kill(me, number)
+late = Late()
+sys.argv = ["fairbits", "--version"]
+from fairbits.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("fairbits ")

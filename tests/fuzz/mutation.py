@@ -18,6 +18,13 @@ _PIECES = (
     *(b"1e999", b"9" * 400, b"-1", b"true", b"null", b"[" * 2000, b'"', b"\n", b"\r", b",", b"\t", b"builtins:exec"),
     *(b"os:abort", b"../../etc/passwd", b"/dev/zero", b"http://127.0.0.1:9/", b"\\N", b"cos\nsystem\n", b"\x9b31m"),
 )  # fmt: skip
+_HEADERS = (
+    *(b"Content-Length: 99999999999", b"Content-Length: -1", b"Content-Length: 3", b"Transfer-Encoding: chunked"),
+    *(b"Content-Encoding: gzip", b"Content-Encoding: deflate", b"Content-Encoding: br, gzip", b"Content-Encoding: \xff"),
+    *(b"Retry-After: 99999999999999", b"Retry-After: -1", b"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT", b"Retry-After: nan"),
+    *(b"Location: file:///etc/passwd", b"Location: \x1b[2J", b"Connection: keep-alive", b"Upgrade: h2c", b"Set-Cookie: a=\xff"),
+    b"A: " + b"a" * 70_000,
+)  # fmt: skip
 _VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**63, -(2**63), 10**12, 10**30, 1e308, -0.5, float("nan"), float("inf"), "", "²"),
     *(
@@ -39,6 +46,13 @@ _TOML = ("9" * 5000, "nan", "inf", "-1", "0", "1e308", '"²"', '"\\u001b[2J"', '
          '"/dev/zero"', "[" * 300, '"' + "y" * 3000 + '"', "1979-05-27T07:32:00Z", '["F", "F"]', "[1, 'a', {}]", '"\\u202e"')  # fmt: skip
 
 
+_SQL = ("read_csv('/etc/passwd')", "range(100000000)", "pg_sleep(100)", "repeat('x', 1000000000)", "1) UNION SELECT", "--",
+        "/*", ";", "(SELECT max(k) FROM cases)", "COPY cases TO 'x'", "getenv('HOME')", "'\x1b[2J'", "''", "NULL", "list(k)",
+        "9" * 400, "1e999", "²", "\u202e", "CAST('x' AS INTEGER)", "k", "NOT", "OR", "(", ")", "unnest([1,2])", "$1", "*",
+        "regexp_matches(sex, '(a*)*b')", "levenshtein(sex, 'F')", "CASE WHEN k > 1 THEN 1/0 END", "EXISTS", "IN", "'F'",
+        "INSTALL httpfs", "PRAGMA version", "quantile_cont(k, 2)", "current_setting('x')", "\x00", "x.y.z", "rowid")  # fmt: skip
+
+
 def _is_json(content: bytes) -> bool:
     return content.lstrip()[:1] in (b"{", b"[")
 
@@ -55,6 +69,10 @@ def mutated(sound: bytes, kind: str, seed: int, others: list[bytes]) -> bytes:
             ways += [_text, _text]
         if kind == "toml":
             ways += [_toml] * 4
+        if kind == "filter":
+            ways = [_sql] * 6 + [_bytes]
+        if kind.startswith("endpoint"):
+            ways += [_text, _answer, _answer]
         if _is_json(content):
             ways += [_json] * 4
         if kind.startswith("onnx"):
@@ -117,6 +135,42 @@ def _toml(content: bytes, rng: random.Random) -> bytes:
     else:
         lines[place] = f"{lines[place].partition('=')[0]}= {rng.choice(_TOML)}"
     return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _sql(content: bytes, rng: random.Random) -> bytes:
+    """Another word for one of the filter, one more, or one less."""
+    words = content.decode("utf-8", "replace").split(" ")
+    place, how = rng.randrange(len(words)), rng.randrange(3)
+    if how == 0:
+        words[place] = rng.choice(_SQL)
+    elif how == 1:
+        words.insert(place, rng.choice(_SQL))
+    else:
+        del words[place]
+    return " ".join(words).encode("utf-8", "surrogatepass")
+
+
+def _answer(content: bytes, rng: random.Random) -> bytes:
+    """The same answer with an odd body, status, length or header."""
+    head, _, body = content.partition(b"\r\n\r\n")
+    lines, how = head.split(b"\r\n"), rng.randrange(5)
+    if how == 0:
+        body = _json(body, rng)
+    elif how == 1:
+        status = rng.choice(
+            (100, 101, 103, 200, 204, 206, 301, 302, 304, 307, 400, 401, 404, 418, 429, 500, 503, 599, 999)
+        )
+        lines[0] = b"HTTP/1.1 %d Odd" % status
+    elif how == 2:
+        lines.append(rng.choice(_HEADERS))
+    elif how == 3 and len(lines) > 1:
+        del lines[rng.randrange(1, len(lines))]
+    else:
+        lines.append(b"X-Odd: " + rng.choice(_PIECES))
+    if rng.random() < 0.5:  # a length that is right again
+        lines = [line for line in lines if not line.lower().startswith(b"content-length")]
+        lines.append(b"Content-Length: %d" % len(body))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
 def _json(content: bytes, rng: random.Random) -> bytes:

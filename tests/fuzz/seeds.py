@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import os
 import pickle
 import shutil
+import socket
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -213,6 +217,7 @@ def write_run(folder: Path) -> None:
     run = audit.search(budget=Budget(evaluations=50), out=folder / "run", threads=1)
     run.debug()
     run.repair()
+    run.certify(budget=1.0, threads=1)
     audit.proxies(out=folder / "run")
     run.report()
 
@@ -232,19 +237,32 @@ def load_model_file(path: Path) -> None:
     model.scores(encoding.encode(np.array([[1.0, 0.0, 0.5], [9.0, 1.0, 9.0]])))
 
 
+@functools.cache
+def model_beside(folder: Path) -> None:
+    """The sound model in a folder, written once."""
+    network().save(folder / "model.npz")
+
+
 def load_table_file(path: Path) -> None:
     text = SUBJECT.replace("people.csv", path.name)
     mark = '\ndelimiter = "\\t"' if path.suffix == ".tsv" else ""
     subject = path.with_name("subject.toml")
     subject.write_text(text.replace('target = "hired"', f'target = "hired"{mark}'), encoding="utf-8")
-    network().save(path.with_name("model.npz"))
+    model_beside(path.parent)
     load_subject(subject)
 
 
 def load_toml_file(path: Path) -> None:
-    network().save(path.with_name("model.npz"))
+    model_beside(path.parent)
     write_csv(path.with_name("people.csv"))
     load_subject(path)
+
+
+def load_drafted_file(path: Path) -> None:
+    """As ``fairbits init`` reads a table that nobody has described."""
+    import fairbits
+
+    fairbits.infer_schema(path, target="hired", protected=["age", "sex"])
 
 
 def load_run_folder(path: Path) -> None:
@@ -278,11 +296,23 @@ expires = 2026-01-01
 """
 
 
+@functools.cache
+def subject_in(folder: Path) -> Any:
+    write_toml(folder / "subject.toml")
+    model_beside(folder)
+    write_csv(folder / "people.csv")
+    return load_subject(folder / "subject.toml")
+
+
 def subject_beside(path: Path) -> Any:
-    write_toml(path.with_name("subject.toml"))
-    network().save(path.with_name("model.npz"))
-    write_csv(path.with_name("people.csv"))
-    return load_subject(path.with_name("subject.toml"))
+    return subject_in(path.parent)
+
+
+@functools.cache
+def suite_in(folder: Path) -> Any:
+    from fairbits.gates import freeze_subject
+
+    return freeze_subject(subject_in(folder))
 
 
 def load_policy_file(path: Path) -> None:
@@ -292,9 +322,9 @@ def load_policy_file(path: Path) -> None:
 
 
 def write_suite_file(path: Path) -> None:
-    from fairbits.gates import freeze_subject, write_suite
+    from fairbits.gates import write_suite
 
-    write_suite(freeze_subject(subject_beside(path)), path)
+    write_suite(suite_in(path.parent), path)
 
 
 def load_suite_file(path: Path) -> None:
@@ -304,17 +334,111 @@ def load_suite_file(path: Path) -> None:
 
 
 def write_baseline_file(path: Path) -> None:
-    from fairbits.gates import freeze_subject, replay, write_baseline
+    from fairbits.gates import replay, write_baseline
 
-    subject = subject_beside(path)
-    suite = freeze_subject(subject)
+    subject, suite = subject_beside(path), suite_in(path.parent)
     write_baseline(path, replay(subject, suite, threads=1), suite, subject)
 
 
 def load_baseline_file(path: Path) -> None:
-    from fairbits.gates import freeze_subject, read_baseline
+    from fairbits.gates import read_baseline
 
-    read_baseline(path, freeze_subject(subject_beside(path)))
+    read_baseline(path, suite_in(path.parent))
+
+
+class Service:
+    """An endpoint that answers every question with the bytes of a file."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/score"
+        self.content = b""
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._socket.accept()
+            with connection:
+                try:
+                    connection.settimeout(5)
+                    asked = b""
+                    while b"\r\n\r\n" not in asked:
+                        asked += connection.recv(65536) or b"\r\n\r\n"
+                    connection.sendall(self.content)
+                except OSError:  # the client had enough
+                    continue
+
+
+@functools.cache
+def service() -> Service:
+    return Service()
+
+
+def load_answer(path: Path) -> None:
+    """``path`` holds what a service answers, headers and all."""
+    from fairbits.models import http
+
+    service().content = path.read_bytes()
+    model, encoding = asked_model()
+    longest, http.LONGEST_PAUSE = http.LONGEST_PAUSE, 0.2  # a short pause shows as much as a long one
+    try:
+        model.fresh_scores(encoding.encode(np.array([[1.0, 0.0, 0.5], [9.0, 1.0, 9.0]])))
+    finally:
+        http.LONGEST_PAUSE = longest
+
+
+@functools.cache
+def asked_model() -> Any:
+    return load_with_encoding(service().url, SCHEMA, timeout=1.0, retries=1, wait=0.01)
+
+
+_SCORES = b'{"scores": [0.25, 0.75]}'
+
+
+def answer(body: bytes, *headers: str) -> Callable[[Path], None]:
+    """Writes an answer of a service."""
+    lines = ["HTTP/1.1 200 OK", "Content-Type: application/json", "Connection: close", *headers]
+    head = "\r\n".join(lines).encode()
+    return lambda path: path.write_bytes(head + b"\r\n\r\n" + body) and None
+
+
+@functools.cache
+def run_in(folder: Path) -> Any:
+    write_run(folder)
+    return open_run(folder / "run")
+
+
+def write_filter(path: Path) -> None:
+    run_in(path.parent)
+    path.write_text(FILTER, encoding="utf-8")
+
+
+def load_filter(path: Path) -> None:
+    """``path`` holds what follows ``cases --where``."""
+    from fairbits.store import time_limit
+
+    with time_limit(2.0):
+        run_in(path.parent).cases(where=path.read_text(encoding="utf-8", errors="replace"), top=3)
+
+
+def load_manifest(path: Path) -> None:
+    from fairbits.report import verify
+
+    verify(path.parent)
+
+
+def write_signed(path: Path) -> None:
+    """A manifest, and its signature beside it."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from fairbits.report.manifest import write_manifest
+    from fairbits.report.signature import sign
+
+    manifest = write_manifest(path.parent, about={"subject": "fuzz"})
+    sign(manifest, Ed25519PrivateKey.from_private_bytes(bytes(range(32))), path.with_name("manifest.json.sig"))
+
+
+FILTER = "k >= 2 AND (age > 3 OR sex = 'F') AND abs(pay - 2) < 5 AND q_inf BETWEEN 0 AND 9 AND lower(sex) LIKE 'm%'"
 
 
 def write_toml(path: Path) -> None:
@@ -341,6 +465,26 @@ TARGETS: dict[str, Target] = {
     "pt2": Target("model.pt2", write_pt2, load_model_file),
     "keras": Target("model.keras", write_keras, load_model_file),
     "pickle": Target("model.pkl", write_pickle, load_model_file),
+    "drafted": Target("strange.csv", write_csv, load_drafted_file),
+    "endpoint": Target("answer", answer(_SCORES, f"Content-Length: {len(_SCORES)}"), load_answer),
+    "endpoint-packed": Target("answer", answer(gzip.compress(_SCORES), "Content-Encoding: gzip"), load_answer),
+    "endpoint-pieces": Target(
+        "answer", answer(b"18\r\n" + _SCORES + b"\r\n0\r\n\r\n", "Transfer-Encoding: chunked"), load_answer
+    ),
+    "endpoint-busy": Target(
+        "answer",
+        lambda path: (
+            path.write_bytes(
+                b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nLocation: http://127.0.0.1:9/\r\n"
+                b"Content-Length: 2\r\n\r\n{}"
+            )
+            and None
+        ),
+        load_answer,
+    ),
+    "filter": Target("filter.sql", write_filter, load_filter),
+    "manifest": Target("manifest.json", write_signed, load_manifest),
+    "signature": Target("manifest.json.sig", write_signed, load_manifest),
     "policy": Target("fairbits.toml", lambda path: path.write_text(POLICY) and None, load_policy_file),
     "suite": Target("suite.parquet", write_suite_file, load_suite_file),
     "baseline": Target("baseline.parquet", write_baseline_file, load_baseline_file),
@@ -355,7 +499,11 @@ RUN_FILES = {
     "measure.json": "measure.json",
     "debug.json": "debug.json",
     "neurons.parquet": "neurons.parquet",
+    "layers.parquet": "layers.parquet",
     "repair.json": "repair.json",
+    "repairs.parquet": "repairs.parquet",
+    "repaired.npz": "repaired.npz",
+    "certify.json": "certify.json",
     "proxies.json": "proxies.json",
 }
 
@@ -368,3 +516,41 @@ def run_file(folder: Path, name: str) -> Path | None:
 def copy_run(source: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
+
+
+@dataclass(slots=True)
+class Mirror:
+    """A sound run beside the one that is damaged, and what has to be copied back."""
+
+    folder: Path
+    _seen: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _known: ClassVar[dict[Path, Mirror]] = {}
+
+    @classmethod
+    def of(cls, folder: Path) -> Mirror:
+        """The one of a folder, made at the first call."""
+        if folder not in cls._known:
+            copy_run(folder / "run", folder / "whole")
+            cls._known[folder] = cls(folder)
+            cls._known[folder]._seen = cls._known[folder]._state()
+        return cls._known[folder]
+
+    def restore(self) -> None:
+        """The run as it was: a copy of all of it where anything is new, gone or changed."""
+        now = self._state()
+        if now.keys() != self._seen.keys():
+            copy_run(self.folder / "whole", self.folder / "run")
+        else:
+            for name in (name for name, state in now.items() if state != self._seen[name]):
+                shutil.copy2(self.folder / "whole" / name, self.folder / "run" / name)
+        self._seen = self._state()
+
+    def _state(self) -> dict[str, tuple[int, int, int]]:
+        start = len(str(self.folder / "run")) + 1
+        found = {}
+        for place, _, names in os.walk(self.folder / "run"):
+            for name in names:
+                path = os.path.join(place, name)
+                state = os.stat(path)
+                found[path[start:]] = (state.st_size, state.st_mtime_ns, state.st_ino)
+        return found

@@ -11,12 +11,13 @@ import pytest
 
 from . import worker
 from .mutation import mutated
-from .seeds import RUN_FILES, TARGETS, copy_run, run_file, write_run
+from .seeds import RUN_FILES, TARGETS, Mirror, run_file, write_run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*-*"))
 #: Seeds of each kind: cheap loaders get many, those that start a framework a few.
 SEEDS = {"toml": 60, "csv": 30, "tsv": 10, "npz": 60, "onnx": 40, "pickle": 5, "feather": 15, "parquet": 15}
+SEEDS |= {"drafted": 20, "endpoint": 15, "endpoint-busy": 15, "manifest": 20, "signature": 10}
 SEEDS |= {"policy": 40, "suite": 8, "baseline": 8, "lightgbm": 20, "xgboost": 30, "xgboost-binary": 30}
 
 
@@ -24,7 +25,7 @@ SEEDS |= {"policy": 40, "suite": 8, "baseline": 8, "lightgbm": 20, "xgboost": 30
 def test_what_was_found_is_mended(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kind = path.name.rpartition("-")[0]
-    verdict, said = worker.try_one(kind, path.read_bytes(), tmp_path)
+    verdict, said, _ = worker.try_one(kind, path.read_bytes(), tmp_path)
     assert verdict in {"loaded", "refused"}, said
 
 
@@ -35,7 +36,7 @@ def test_odd_files_are_loaded_or_refused(kind: str, tmp_path: Path, monkeypatch:
     sound, others = worker.sound_files(kind, tmp_path)
     assert worker.try_one(kind, sound, tmp_path)[0] in {"loaded", "refused"}
     for seed in range(SEEDS[kind]):
-        verdict, said = worker.try_one(kind, mutated(sound, kind, seed, others), tmp_path)
+        verdict, said, _ = worker.try_one(kind, mutated(sound, kind, seed, others), tmp_path)
         assert verdict in {"loaded", "refused"}, f"{kind} {seed}: {said}"
 
 
@@ -43,7 +44,7 @@ def test_every_loader_takes_its_sound_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     for kind in ("toml", "csv", "tsv", "parquet", "feather", "npz", "onnx", "policy", "suite", "baseline"):
         sound, _ = worker.sound_files(kind, tmp_path)
-        assert worker.try_one(kind, sound, tmp_path) == ("loaded", ""), kind
+        assert worker.try_one(kind, sound, tmp_path)[:2] == ("loaded", ""), kind
         assert TARGETS[kind].file
 
 
@@ -51,12 +52,11 @@ def test_odd_files_of_a_run_are_read_or_refused(tmp_path: Path, monkeypatch: pyt
     """Whatever of a run was changed: it is opened and reported on, or refused in a sentence."""
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path)
-    copy_run(tmp_path / "run", tmp_path / "whole")
+    Mirror.of(tmp_path)
     for kind in RUN_FILES:
         path = run_file(tmp_path, kind)
         assert path is not None, f"a run has no {kind}"
         sound = (tmp_path / "whole" / path.relative_to(tmp_path / "run")).read_bytes()
         for seed in range(12 if kind == "run.json" else 2):
-            verdict, said = worker.try_one(kind, mutated(sound, kind, seed, [b"[]"]), tmp_path)
+            verdict, said, _ = worker.try_one(kind, mutated(sound, kind, seed, [b"[]"]), tmp_path)
             assert verdict in {"loaded", "refused"}, f"{kind} {seed}: {said}"
-        copy_run(tmp_path / "whole", tmp_path / "run")

@@ -154,6 +154,7 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     "no content": (says(b"", status="204 No"), "status 204", 1),
     "odd status": (says(GOOD, status="999 Odd"), "status 999", 3),
     "busy": (says(b"", status="503 Busy", headers={"Retry-After": "0"}), "in 3 tries; at last .* status 503", 3),
+    "busy with an odd cookie": (says(b"", status="503 B", headers={"Set-Cookie": "a=\xff"}), "in 3 tries; at last", 3),
     "busy for days": (says(b"", status="429 Busy", headers={"Retry-After": "86400"}), "a pause of 86,400 s, longer", 1),
     "busy for aeons": (says(b"", status="429 Busy", headers={"Retry-After": "9" * 400}), "longer than the 30 s", 1),
     "busy till tomorrow": (
@@ -285,7 +286,7 @@ def test_what_is_asked_is_json_and_unpacked(serve) -> None:
     heard: list[bytes] = []
 
     def listen(connection: socket.socket, _: int) -> None:
-        says(GOOD)(connection, 0)
+        says(GOOD, headers={"Set-Cookie": "session=1"})(connection, 0)
 
     service, model = serve(listen)
     original = service._serve
@@ -299,3 +300,5 @@ def test_what_is_asked_is_json_and_unpacked(serve) -> None:
     head, _, body = heard[0].partition(b"\r\n\r\n")
     assert b"accept-encoding: identity" in head.lower()
     assert not body or len(json.loads(body)["rows"]) == 2
+    model.fresh_scores(PEOPLE)
+    assert b"cookie" not in heard[1].lower()

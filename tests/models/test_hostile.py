@@ -8,6 +8,7 @@ import struct
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,42 @@ def test_a_limit_can_be_raised(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="max_model_bytes"):
         load_model(tmp_path / "model.npz", max_model_bytes=4_000)
     assert load_model(tmp_path / "model.npz", max_model_bytes=100_000).inputs == 40
+
+
+@pytest.mark.parametrize("ending", [".npz", ".keras", ".skops", ".pt2", ".pt"])
+def test_entries_that_unpack_to_more_than_they_declare_are_refused(
+    ending: str, tmp_path: Path, in_memory: None
+) -> None:
+    """Sizes and checksum say a hundred bytes; readers would unpack all forty megabytes before they cut them."""
+    name = {".npz": "W0.npy", ".keras": "config.json", ".skops": "schema.json", ".pt2": "models/model.json"}
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open(name.get(ending, "archive/data.pkl"), "w") as entry,
+    ):
+        for _ in range(40):
+            entry.write(bytes(1_000_000))
+    content = bytearray(written.getvalue())
+    for mark, start in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
+        place = content.rindex(mark)
+        struct.pack_into("<I", content, place + start, zlib.crc32(bytes(100)))
+        struct.pack_into("<I", content, place + start + 8, 100)
+    path = tmp_path / f"model{ending}"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="unpacks to more than the 100 bytes that it declares"):
+        load_model(path, trust=True)
+
+
+def test_archives_are_stored_or_deflated(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("W0.npy", bytes(1_000_000))
+    with pytest.raises(ModelError, match="cannot be unpacked piece by piece; save it again"):
+        load_model(tmp_path / "model.npz")
+    network = random_network(np.random.default_rng(0), [400, 300, 2])
+    network.save(tmp_path / "plain.npz")
+    with np.load(tmp_path / "plain.npz") as stored:
+        np.savez_compressed(tmp_path / "packed.npz", **stored)
+    assert load_model(tmp_path / "packed.npz").inputs == 400
 
 
 def test_entries_that_overlap_or_come_twice_are_refused(tmp_path: Path) -> None:
@@ -471,6 +508,29 @@ def test_rows_of_a_csv_are_counted_first(tmp_path: Path, in_memory: None) -> Non
     (tmp_path / "wide.csv").write_text(",".join(map(str, range(100_000))) + "\n" + "1," * 99_999 + "1\n")
     with pytest.raises(TableError, match="100,000 columns"):
         read_arrow(tmp_path / "wide.csv")
+
+
+def test_rows_of_a_packed_csv_are_counted_first(tmp_path: Path, in_memory: None) -> None:
+    """A few kilobytes that unpack to millions of rows; what is packed and small is read."""
+    import pyarrow as pa
+
+    packed, small = tmp_path / "people.csv.gz", tmp_path / "small.csv.zst"
+    with pa.output_stream(str(packed)) as file:
+        file.write(b"a,b\n")
+        for _ in range(30):
+            file.write(b"1,2\n" * 100_000)
+    assert packed.stat().st_size < 100_000
+    with pytest.raises(TableError, match=r"rows, and 2,000,000 are allowed; raise max_rows"):
+        read_arrow(packed)
+    with pa.output_stream(str(packed)) as file:
+        file.write(b"a,b\n" + b"1," * 10)
+        for _ in range(12):
+            file.write(b"0" * 10_000_000)
+    with pytest.raises(TableError, match=r"bytes, and .* are allowed; raise max_rows"):
+        read_arrow(packed, max_rows=1_000)
+    with pa.output_stream(str(small)) as file:
+        file.write(b"a,b\n1,2\n")
+    assert read_arrow(small).to_pylist() == [{"a": 1, "b": 2}]
 
 
 def test_arrow_files_that_point_outside_their_buffers(tmp_path: Path) -> None:

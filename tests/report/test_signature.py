@@ -149,6 +149,13 @@ def test_ssh_keygen_agrees(signed: tuple[Path, Path], tmp_path: Path) -> None:
     assert "'email'" in verify(folder).signature
 
 
+@pytest.mark.parametrize("size", ["Infinity", "1e400", "null", "[]", '"many"'])
+def test_a_manifest_of_odd_sizes_is_damaged(size: str, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(f'{{"format": 1, "files": [{{"path": "a", "bytes": {size}, "sha256": ""}}]}}')
+    with pytest.raises(OptionError, match="is damaged"):
+        verify(tmp_path)
+
+
 def test_keys_that_cannot_be_used(tmp_path: Path) -> None:
     locked = write_key(tmp_path / "locked", password=b"secret")
     assert open_key(locked, passphrase=lambda: "secret") is not None

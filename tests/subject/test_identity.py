@@ -320,3 +320,9 @@ def test_the_identity_is_the_same_in_every_process() -> None:
         check=True,
     )
     assert done.stdout.strip() == load_subject("heart").identity.id
+
+
+def test_a_probe_on_record_may_hold_any_number_of_json() -> None:
+    """10³⁰ is a number to JSON and more than a machine's integers hold."""
+    stored = Probe((10**30, 0.5))
+    assert any("scores differ" in words for words in stored.differences(Probe((0.5, 0.5))))

@@ -13,7 +13,7 @@ from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_
 from fairbits.certify.statement import Statement
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import Model, Network, load_model
-from fairbits.store import plain, write_whole
+from fairbits.store import json_of, plain, write_whole
 from fairbits.subject import Subject
 
 FILE = "certify.json"
@@ -104,7 +104,7 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_of(path)
         chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
         proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
         if bound is None:
@@ -112,7 +112,7 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
         most = int(bound)
     except StopIteration:
         return None  # no repair kept the budget
-    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+    except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None  # a damaged repair.json is named by whoever reads it as such
     size = domain_size(subject.schema)
     people = size or 1
@@ -174,7 +174,7 @@ def read_statements(folder: Path) -> tuple[Statement, ...]:
     if not path.is_file():
         return ()
     try:
-        return tuple(Statement.of(document) for document in json.loads(path.read_text(encoding="utf-8")))
+        return tuple(Statement.of(document) for document in json_of(path))
     except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
 
@@ -196,7 +196,7 @@ def certify_options(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = json_of(path)
         return dict(entries[0].get("options") or {}) if entries else {}
     except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

@@ -1,7 +1,10 @@
-"""The command line: the only place that prints. Nothing is imported here, so that Ctrl-C is answered from the start."""
+"""The command line: the only place that prints. Little is imported here, so that Ctrl-C is answered from the start."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import time
 from typing import NoReturn
 
@@ -17,6 +20,8 @@ def since() -> float:
 
 def main() -> NoReturn:
     """Run the command line. Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 failure, 130 interrupted."""
+    if sys.modules["__main__"].__dict__.get("main") is main and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _leave)  # until what answers all signals is imported
     _began.append(time.perf_counter())
     import gc
 
@@ -27,3 +32,8 @@ def main() -> NoReturn:
         from fairbits.cli.app import run
 
         run()
+
+
+def _leave(*_: object) -> NoReturn:
+    os.write(2, b"fairbits: interrupted.\n")
+    os._exit(130)

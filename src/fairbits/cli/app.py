@@ -31,9 +31,9 @@ from fairbits.cli.commands.repair import repair
 from fairbits.cli.commands.report import report
 from fairbits.cli.commands.search import search
 from fairbits.cli.commands.tune import tune
-from fairbits.cli.faults import FAILED, chain, sentence_of
+from fairbits.cli.faults import chain, lacks_memory, sentence_of
 from fairbits.cli.output import OutputError, safe_output
-from fairbits.cli.signals import INTERRUPTED
+from fairbits.cli.signals import FAILED, INTERRUPTED
 from fairbits.errors import FairbitsError
 from fairbits.text import one_line
 from fairbits.words import for_the_shell
@@ -96,7 +96,7 @@ def _options(
 def run() -> NoReturn:
     """Parse what was typed, do it, and end with the exit code."""
     with safe_output(), for_the_shell():
-        code = _ended()
+        code, starved = _ended()
         try:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
@@ -105,11 +105,23 @@ def run() -> NoReturn:
             code = _unheard(error, code)
         except ValueError:  # a stream that is closed has nothing left to say
             pass
+    if starved:  # libraries that got no memory for their threads crash on the way out
+        os._exit(code)
     sys.exit(code)
 
 
-def _ended() -> int:
-    """Do it, and say what went wrong in one sentence."""
+def _ended() -> tuple[int, bool]:
+    """Do it, and say what went wrong in one sentence: the exit code, and whether there was too little memory."""
+    try:
+        return _done(), False
+    except Exception as error:
+        if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
+            raise
+        return _fail(*sentence_of(error)), lacks_memory(error)
+
+
+def _done() -> int:
+    """Do it; what goes wrong comes out as it is, but for exits and for output that nobody takes."""
     try:
         app(standalone_mode=True)
     except SystemExit as ended:
@@ -120,10 +132,6 @@ def _ended() -> int:
         return _fail("interrupted.", INTERRUPTED)
     except (BrokenPipeError, OutputError) as error:
         return _unheard(error, 0)
-    except Exception as error:
-        if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
-            raise
-        return _fail(*sentence_of(error))
     return 0
 
 

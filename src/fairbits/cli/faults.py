@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
+from fairbits.cli.signals import FAILED
 from fairbits.errors import FairbitsError
 from fairbits.text import one_line, shortened
 
-FAILED = 3
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 #: How libraries say that there is no memory, where they do not raise a MemoryError.
 _NO_MEMORY = (
@@ -24,7 +24,10 @@ _NO_MEMORY = (
     "failed to map segment",  # the loader of shared libraries
     "can't start new thread",
     "unable to create thread",
+    "failed to launch worker thread",  # Arrow's
 )
+#: Those of them that no file can bring about, however damaged it is.
+_STARVED = _NO_MEMORY[-4:]
 
 
 def sentence_of(error: BaseException) -> tuple[str, int]:
@@ -40,7 +43,7 @@ def sentence_of(error: BaseException) -> tuple[str, int]:
     tuple[str, int]
         Text and exit code.
     """
-    if isinstance(error, FairbitsError):
+    if isinstance(error, FairbitsError) and not lacks_memory(error):
         return str(error), error.exit_code
     if lacks_memory(error):
         return (
@@ -61,6 +64,9 @@ def sentence_of(error: BaseException) -> tuple[str, int]:
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error, or one that caused it, says that memory ran out.
 
+    A sentence of ours about a file that needed more memory than there is stays what it is, unless this very process
+    could not start a thread or load a library: then no file is to blame.
+
     Parameters
     ----------
     error
@@ -71,7 +77,14 @@ def lacks_memory(error: BaseException) -> bool:
     bool
         True where it does.
     """
+    if isinstance(error, FairbitsError):
+        return any(_is_starved(one) for one in chain(error) if one is not error)
     return any(_says_so(one) for one in chain(error))
+
+
+def _is_starved(error: BaseException) -> bool:
+    said = str(error).lower()
+    return (isinstance(error, OSError) and error.errno == errno.ENOMEM) or any(words in said for words in _STARVED)
 
 
 def _says_so(error: BaseException) -> bool:
@@ -82,7 +95,8 @@ def _says_so(error: BaseException) -> bool:
     if type(error).__name__ == "OutOfMemoryException":  # DuckDB's
         return True
     said = str(error).lower()
-    return isinstance(error, RuntimeError | ImportError | OSError) and any(words in said for words in _NO_MEMORY)
+    foreign = isinstance(error, RuntimeError | ImportError | OSError) or type(error).__module__.startswith("pyarrow")
+    return foreign and any(words in said for words in _NO_MEMORY)
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -118,4 +132,6 @@ def _about_files(error: OSError) -> str:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, FairbitsError):  # what it was made of says more about the machine
+        error = error.__cause__ or error.__context__ or error
     return shortened(one_line(f"{type(error).__name__}: {error}".strip(": ")), 300)

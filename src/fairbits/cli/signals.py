@@ -7,6 +7,7 @@ be told instead (`gentle_stop`), ends the batch that it is at, and can go on lat
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-INTERRUPTED = 130
+INTERRUPTED, FAILED = 130, 3
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 _came = False
@@ -26,6 +27,8 @@ _came = False
 def interruptible() -> Iterator[None]:
     """Answer signals as the command line does. The process that a person started is left so until its very end."""
     before = _set(_interrupt)
+    if _ours():  # registered first, done last: Python takes our answers back at its very end, when all is said
+        atexit.register(_set, signal.SIG_IGN)
     unraisable = sys.unraisablehook
     sys.unraisablehook = _quiet(unraisable)
     try:
@@ -74,7 +77,11 @@ def _restore(before: dict[int, Any]) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _came  # noqa: PLW0603 - signals belong to the whole process
-    if _came or _importing(frame):
+    importing = _importing(frame)
+    if importing and number == signal.SIGINT and _starved():
+        _say(b"fairbits: there is not enough memory (no thread can be started); close other programs, or raise limits.")
+        os._exit(FAILED)
+    if _came or importing:
         _leave(number, frame)
     _came = _ours()
     raise KeyboardInterrupt
@@ -83,9 +90,24 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _leave(*_: object) -> NoReturn:
     """End here and now, with one line; a cursor that a progress line had hidden is shown again."""
     try:
-        os.write(2, (b"\x1b[?25h\n" if os.isatty(2) else b"") + b"fairbits: interrupted.\n")
+        _say(b"fairbits: interrupted.")
     finally:
         os._exit(INTERRUPTED)
+
+
+def _say(line: bytes) -> None:
+    os.write(2, (b"\x1b[?25h\n" if os.isatty(2) else b"") + line + b"\n")
+
+
+def _starved() -> bool:
+    """Whether no thread can be started: OpenBLAS interrupts its own process then, as if somebody had pressed Ctrl-C."""
+    probe = threading.Thread(target=int)
+    try:
+        probe.start()
+    except RuntimeError:
+        return True
+    probe.join()
+    return False
 
 
 def _importing(frame: FrameType | None) -> bool:

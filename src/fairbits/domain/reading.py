@@ -156,19 +156,26 @@ def _check_parquet(file: Path, max_rows: int) -> None:
 
 
 def _check_csv(file: Path, delimiter: str, max_rows: int) -> None:
-    """Rows, columns and cells as the separators tell, counted before any of them becomes a number."""
-    lines = marks = first = 0
+    """Bytes, rows, columns and cells as the separators tell, counted before any of them becomes a number.
+
+    A packed file is unpacked for that piece by piece, as Arrow will do it.
+    """
+    import pyarrow as pa
+
+    size = lines = marks = first = 0
     mark = delimiter.encode("utf-8", "replace")
-    with file.open("rb") as opened:
+    with pa.input_stream(str(file)) as opened:
         while piece := opened.read(1 << 24):
             if not lines:
                 end = piece.find(b"\n")
                 first += piece.count(mark, 0, end if end >= 0 else len(piece)) if mark else 0
+            size += len(piece)
             lines += piece.count(b"\n")
             marks += piece.count(mark) if mark else 0
-    check_rows(max(lines - 1, 0), 1, max_rows, str(file))
-    check_rows(1, first + 1, max_rows, str(file))
-    check_cells(lines + marks, max_rows, str(file))
+            check_bytes(size, max_rows, str(file))
+            check_rows(max(lines - 1, 0), 1, max_rows, str(file))
+            check_rows(1, first + 1, max_rows, str(file))
+            check_cells(lines + marks, max_rows, str(file))
 
 
 def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 from fairbits.errors import OptionError, choose_from
 from fairbits.gates.catalogue import KINDS, CheckKind
 from fairbits.gates.waivers import Waiver, waivers_of
+from fairbits.subject import parse_toml
 
 FILE = "fairbits.toml"
 CONFIDENCE = 0.95
@@ -243,13 +242,8 @@ def _document(file: Path) -> dict[str, Any]:
             raise OptionError(f"the policy {str(file)!r} does not exist; check the path, or leave --policy out.")
         if file.stat().st_size > MAX_BYTES:
             raise OptionError(f"the policy {str(file)!r} has more than {MAX_BYTES:,} bytes; it is no policy.")
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise OptionError(f"the policy {str(file)!r} is not valid TOML: it is no text in UTF-8.") from None
+        return parse_toml(file.read_bytes())
     except OSError as error:
         raise OptionError(f"cannot read the policy {str(file)!r}: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:  # the place and the kind of the fault, and nothing of the text
-        said = " ".join(str(error).split())
-        place = re.search(r"\(at [^()]*\)$", said)
-        what = "a number is too long" if "digits" in said else "it is nested too deeply"
-        raise OptionError(f"the policy {str(file)!r} is not valid TOML: {said if place else what}.") from None
+    except ValueError as error:
+        raise OptionError(f"the policy {str(file)!r} is not valid TOML: {error}.") from None

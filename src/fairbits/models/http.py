@@ -40,6 +40,7 @@ from fairbits.text import shortened
 
 if TYPE_CHECKING:
     import asyncio
+    from http.cookiejar import CookieJar
 else:
     asyncio = lazy_loader.load("asyncio")  # every command knows endpoints, few ask one
 
@@ -111,7 +112,9 @@ class Endpoint:
         headers = {"Accept-Encoding": "identity"} | _headers(url, options)
         try:
             httpx.URL(url)
-            self._client = httpx.AsyncClient(timeout=options.timeout, headers=headers, limits=limits)
+            self._client = httpx.AsyncClient(
+                timeout=options.timeout, headers=headers, limits=limits, cookies=_no_cookies()
+            )
         except (httpx.InvalidURL, ValueError, TypeError, UnicodeError) as error:
             raise ModelError(f"the endpoint {url!r} cannot be asked: {reason(error)}") from None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -318,8 +321,20 @@ class Endpoint:
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())  # an answer that was given up is let go before the loop is
     finally:
         loop.close()
+
+
+def _no_cookies() -> CookieJar:
+    """A jar that keeps nothing that a service would like to be told again: one request is like another."""
+    from http.cookiejar import CookieJar
+
+    class Empty(CookieJar):
+        def extract_cookies(self, response: Any, request: Any) -> None:
+            """Leave them, whatever they hold."""
+
+    return Empty()
 
 
 class _TryAgainError(Exception):

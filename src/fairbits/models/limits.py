@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,6 +22,10 @@ _MAX_ENTRIES = 100_000
 MAX_DESCRIPTION = 32 << 20
 #: Bytes that one number takes while a model is read, whatever its type in the file.
 _NUMBER = 8
+#: A byte of deflate unpacks to so many at most, and what unpacks to no more than this is not looked at beforehand.
+_DEFLATE, _SMALL = 1032, 32 << 20
+#: Bytes read and unpacked at a time; and the header in front of an entry, which ends with the lengths of two texts.
+_PIECE, _LOCAL = 1 << 20, struct.Struct("<26x2H")
 _LAST_POINT = 0x10FFFF
 
 
@@ -98,7 +105,52 @@ def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
     for entry in entries:
         if entry.filename.endswith(".json") and entry.file_size > MAX_DESCRIPTION:
             raise too_large(path, f"a description of {entry.file_size:,} bytes", MAX_DESCRIPTION)
+    _check_unpacked(path, entries)
     return entries
+
+
+def _check_unpacked(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
+    """Refuse entries that unpack to more than they declare: readers unpack all of an entry before they cut it.
+
+    Files whose entries could not unpack to much, whatever they hold, are not looked at.
+    """
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise ModelError(
+            f"the model {str(path)!r} is packed in a way that cannot be unpacked piece by piece; save it again, "
+            f"with deflate or none."
+        )
+    packed = [entry for entry in entries if entry.compress_type == zipfile.ZIP_DEFLATED]
+    if _DEFLATE * sum(entry.compress_size for entry in packed) <= _SMALL:
+        return
+    with path.open("rb") as file:
+        for entry in packed:
+            file.seek(entry.header_offset)
+            header = file.read(_LOCAL.size)
+            if len(header) < _LOCAL.size:
+                raise ModelError(f"the model {str(path)!r} is cut off; export it again.")
+            file.seek(sum(_LOCAL.unpack(header)), io.SEEK_CUR)
+            if _inflated(file, entry) > entry.file_size:
+                raise ModelError(
+                    f"the model {str(path)!r} has an entry that unpacks to more than the {entry.file_size:,} bytes "
+                    f"that it declares, which no program writes; export it again."
+                )
+
+
+def _inflated(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
+    """Bytes that an entry unpacks to, counted no further than what it declares."""
+    unpacker, left, size = zlib.decompressobj(-zlib.MAX_WBITS), entry.compress_size, 0
+    try:
+        while left > 0 and not unpacker.eof and size <= entry.file_size:
+            piece = file.read(min(left, _PIECE))
+            if not piece:
+                break
+            left -= len(piece)
+            while piece and not unpacker.eof and size <= entry.file_size:
+                size += len(unpacker.decompress(piece, _PIECE))
+                piece = unpacker.unconsumed_tail
+    except zlib.error:
+        return size  # damage, which whoever reads the entry says
+    return size
 
 
 def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from fairbits.domain import GrantOptions, quality
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
@@ -29,7 +27,7 @@ from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watc
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.shape import reading
-from fairbits.store import Run, check_writable, subject_of
+from fairbits.store import Run, check_writable, read_parquet, subject_of
 from fairbits.subject import Subject
 
 MAX_ACCURACY_LOSS = 0.02
@@ -41,6 +39,8 @@ MEMORISED = 1.645
 LITTLE = 0.05
 #: Held-out rows, and as many cases, whose scores written files must give back.
 COMPARED = 5_000
+#: Rows of layers.parquet: networks have a handful.
+_MAX_LAYERS = 100_000
 
 
 def repair_run(
@@ -480,8 +480,9 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
     path = folder / "layers.parquet"
     if not path.is_file():
         return None
-    with reading(path, "delete it, and run fairbits debug again"):
-        rows = pq.ParquetFile(BytesIO(path.read_bytes())).read(["layer", "rho", "votes"]).to_pylist()
+    remedy = "delete it, and run fairbits debug again"
+    with reading(path, remedy):
+        rows = read_parquet(path, remedy=remedy, columns=["layer", "rho", "votes"], max_rows=_MAX_LAYERS).to_pylist()
         inside = [row for row in rows if 1 <= row["layer"] <= hidden]
         best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
         return None if best is None else int(best["layer"]) - 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fairbits.errors import OptionError
+from fairbits.store import json_of
 from fairbits.subject import Identity, check_identity
 
 #: The files of stages, and how they are made again.
@@ -42,8 +42,8 @@ def check_stages(folder: Path, here: Identity) -> None:
 
 def _check(path: Path, command: str, here: Identity) -> None:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        document = json_of(path)
+    except OptionError:
         return  # whoever reads it says what is wrong with it
     for entry in document if isinstance(document, list) else [document]:
         if not isinstance(entry, dict):

@@ -175,7 +175,7 @@ def _stated(path: Path) -> dict[str, tuple[int, str]]:
         if document["format"] != FORMAT:
             raise OptionError(f"{str(path)!r} has format {document['format']!r}, but this fairbits reads {FORMAT}.")
         return {str(one["path"]): (int(one["bytes"]), str(one["sha256"])) for one in document["files"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise OptionError(f"{str(path)!r} is damaged ({error!r}); write the report again.") from None
 
 

@@ -12,7 +12,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.store.files import write_whole
+from fairbits.errors import OptionError
+from fairbits.store.files import read_parquet, write_whole
 from fairbits.store.location import is_local
 from fairbits.store.parts import FOLDER, Part
 from fairbits.store.records import BUCKET, Layout
@@ -103,8 +103,8 @@ def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
     if not path.is_file():
         return None
     try:
-        table = pq.ParquetFile(BytesIO(path.read_bytes())).read()
-    except (pa.ArrowException, OSError):
+        table = read_parquet(path, remedy="delete it")
+    except OptionError:
         return None  # it can be found again
     kept = (table.schema.metadata or {}).get(_PARTS)
     return table if kept == _digest(parts) else None

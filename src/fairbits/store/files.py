@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbits.errors import OptionError
+from fairbits.shape import reading
 from fairbits.store.location import is_local
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"
 #: The largest JSON files of runs, those of hundreds of repairs, have a few megabytes.
 MAX_JSON = 256 << 20
+#: Rows of a Parquet file beside the cases: a table of a hundred columns less than the memory below.
+MAX_TABLE_ROWS = 20_000_000
+#: Bytes that such a file may take, packed and unpacked; and rows unpacked at a time until that is known.
+MAX_UNPACKED, _ROWS = 1 << 30, 1024
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
@@ -95,19 +104,91 @@ def read_json(path: Path) -> dict[str, Any]:
     OptionError
         If the file cannot be read, or holds no JSON object.
     """
+    document = json_of(path)
+    if not isinstance(document, dict):
+        raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); restore it from a copy.")
+    return document
+
+
+def json_of(path: Path) -> Any:
+    """Whatever a JSON file holds.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Any
+        Its content.
+
+    Raises
+    ------
+    OptionError
+        If the file cannot be read, is too large, or holds no JSON.
+    """
     try:
         if path.stat().st_size > MAX_JSON:
             raise OptionError(f"{str(path)!r} has more than {MAX_JSON >> 20} MB; no file of a run is that large.")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
     except RecursionError:
         raise OptionError(f"{str(path)!r} is damaged (it is nested too deeply); restore it from a copy.") from None
     except ValueError as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
-    if not isinstance(document, dict):
-        raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); restore it from a copy.")
-    return document
+
+
+def read_parquet(
+    path: Path, *, remedy: str, columns: list[str] | None = None, max_rows: int = MAX_TABLE_ROWS
+) -> pa.Table:
+    """Read a Parquet file of a run, unpacked piece by piece and never more of it than is allowed.
+
+    Parameters
+    ----------
+    path
+        The file.
+    remedy
+        What to do about one that is damaged or too large.
+    columns
+        Columns to read; None reads all of them.
+    max_rows
+        Rows that it may have.
+
+    Returns
+    -------
+    pyarrow.Table
+        Its content, with the metadata of its schema.
+
+    Raises
+    ------
+    OptionError
+        If it is no Parquet file, lacks a column, or is larger than allowed.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    too_much = OptionError(f"{str(path)!r} takes more than {MAX_UNPACKED >> 20:,} MB unpacked; {remedy}.")
+    with reading(path, remedy):
+        if path.stat().st_size > MAX_UNPACKED:
+            raise too_much
+        file = parquet.ParquetFile(io.BytesIO(path.read_bytes()))
+        if file.metadata.num_rows > max_rows:
+            raise OptionError(
+                f"{str(path)!r} has {file.metadata.num_rows:,} rows, where at most {max_rows:,} make sense; {remedy}."
+            )
+        schema = file.schema_arrow
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns], schema.metadata)
+        batches, size, rows = [], 0, 0
+        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
+            size, rows = size + batch.nbytes, rows + batch.num_rows
+            if size > MAX_UNPACKED or rows > max_rows:
+                raise too_much
+            batches.append(batch)
+        table = pa.Table.from_batches(batches) if batches else schema.empty_table()
+        return table.replace_schema_metadata(schema.metadata)
 
 
 def plain(value: Any) -> Any:

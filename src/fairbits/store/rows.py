@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from fairbits.domain import Codes, Schema
-from fairbits.shape import reading
-from fairbits.store.files import write_whole
+from fairbits.store.files import read_parquet, write_whole
 from fairbits.store.records import FIGURES, WORDS
 
 ROWS = "rows.parquet"
@@ -84,5 +83,4 @@ def read_rows(folder: Path) -> pa.Table | None:
     file = folder / ROWS
     if not file.is_file():
         return None
-    with reading(file, "restore it from a copy, or search again"):
-        return pa.parquet.ParquetFile(io.BytesIO(file.read_bytes())).read()
+    return read_parquet(file, remedy="restore it from a copy, or search again")

@@ -25,6 +25,7 @@ from .subject import Subject as Subject
 from .subject import between_notes as between_notes
 from .subject import make_subject as make_subject
 from .toml import document_of_schema as document_of_schema
+from .toml import parse_toml as parse_toml
 from .toml import read_document as read_document
 from .toml import schema_of_document as schema_of_document
 from .toml import section_of as section_of

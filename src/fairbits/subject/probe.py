@@ -138,7 +138,9 @@ class Probe:
         """
         if len(self.scores) != len(other.scores):
             return  # another sample: the tables differ, which is said where tables are compared
-        there, here = (np.array([np.nan if s is None else s for s in probe.scores]) for probe in (self, other))
+        there, here = (
+            np.array([np.nan if s is None else s for s in probe.scores], dtype=np.float64) for probe in (self, other)
+        )
         if not len(there):
             return
         away = np.abs(np.nan_to_num(here) - np.nan_to_num(there))

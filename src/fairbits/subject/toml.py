@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 #: A description of a thousand attributes with a hundred labels each is far smaller.
 _MAX_BYTES = 16 << 20
+#: Parts of a key, joined by dots: [attributes.NAME] has two. Words are only tried from where they begin.
+_KEY_PARTS = 64
+_LONG_KEY = re.compile(rf"(?:(?:(?<![\w-])[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){{{_KEY_PARTS}}}")
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -43,16 +46,42 @@ def read_document(path: str | Path) -> dict[str, Any]:
     if file.stat().st_size > _MAX_BYTES:
         raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return parse_toml(file.read_bytes())
+    except ValueError as error:
+        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: {error}.") from None
+
+
+def parse_toml(content: bytes) -> dict[str, Any]:
+    """TOML from outside as a dictionary.
+
+    Parameters
+    ----------
+    content
+        Bytes of the file.
+
+    Returns
+    -------
+    dict[str, Any]
+        What it says.
+
+    Raises
+    ------
+    ValueError
+        With the place and the kind of the fault, and nothing of the text.
+    """
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: it is no text in UTF-8.") from None
-    except (ValueError, RecursionError) as error:  # the place and the kind of the fault, and nothing of the text
+        raise ValueError("it is no text in UTF-8") from None
+    if _LONG_KEY.search(text) is not None:  # what a key costs to read grows with the square of its parts
+        raise ValueError(f"a key has {_KEY_PARTS} parts or more")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         said = " ".join(str(error).split())
-        place = re.search(r"\(at [^()]*\)$", said)
-        what = "a number is too long" if "digits" in said else "it is nested too deeply"
-        raise SchemaError(
-            f"the subject file {str(file)!r} is not valid TOML: {said if place is not None else what}."
-        ) from None
+        if re.search(r"\(at [^()]*\)$", said) is not None:
+            raise ValueError(said) from None
+        raise ValueError("a number is too long" if "digits" in said else "it is nested too deeply") from None
 
 
 def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:

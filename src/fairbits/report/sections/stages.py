@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-
-import pyarrow.parquet as pq
 
 from fairbits.domain import quality
 from fairbits.report.record import (
@@ -24,10 +21,12 @@ from fairbits.report.record import (
     Together,
 )
 from fairbits.shape import check_record, reading
-from fairbits.store import read_json
+from fairbits.store import read_json, read_parquet
 
 DEBUG, REPAIR = "debug.json", "repair.json"
 OLDER = "Not known: this run was debugged by an earlier version; debug it again."
+#: Rows of neurons.parquet that become records: a value for every neuron, split or tree and statistic.
+_MAX_NEURONS = 1_000_000
 #: Repairs shown; all of them are in repairs.parquet.
 MAX_REPAIRS = 40
 _FIGURES = (
@@ -176,7 +175,7 @@ def _splits(path: Path) -> tuple[Neuron, ...]:
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
-    return pq.ParquetFile(BytesIO(path.read_bytes())).read().to_pylist()
+    return read_parquet(path, remedy="delete it, and run fairbits debug again", max_rows=_MAX_NEURONS).to_pylist()
 
 
 def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
