@@ -28,7 +28,7 @@ def planted(rng: np.random.Generator, effect: float, *, common: bool, trainings:
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize(("common", "trainings"), [(False, 4), (True, 8)])
+@pytest.mark.parametrize(("common", "trainings"), [(False, 4), (True, 4), (True, 8)])
 def test_the_interval_covers_the_truth(effect: float, common: bool, trainings: int) -> None:
     rng = np.random.default_rng(7)
     truth = effect**2 / (effect**2 + 1)

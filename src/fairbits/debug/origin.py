@@ -9,7 +9,9 @@ Of one attribute, D is taken over its own values with the other protected attrib
 People are drawn again for the intervals, and so are trainings: with a handful of them, whose errors are alike for many
 people, people alone would make an interval that is far too narrow. The interval is the wider of a bootstrap over
 people and trainings together (Owen 2007) and of the jackknife over trainings with Student's t, R − 1 degrees of
-freedom, to which the variance over people is added.
+freedom, to which the variance over people is added. Neither sees how little a few trainings say where their errors are
+alike for everybody, so the interval of the share also holds the one that is exact for normal errors: that of the
+noncentrality of an F ratio, with as many dimensions as the errors of these trainings seem to have.
 """
 
 from __future__ import annotations
@@ -164,6 +166,8 @@ class _Shares:
     def found(self) -> SharedPart:
         value, drawn, left_out = self._of_all(_share)
         shared = self._interval(value, drawn, left_out, top=1.0)
+        low, high = self._normal_shares()
+        shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
         single = Estimate(1 - shared.value, 1 - shared.high, 1 - shared.low)
         effect = self._interval(*self._of_all(_effect), top=np.inf)
         common = self._interval(*self._of_all(_common), top=np.inf)
@@ -194,6 +198,29 @@ class _Shares:
                 left_out[out] = figure(self.whole[np.ix_(index, index)], start, fewer)
         return whole, (people, both), left_out
 
+    def _normal_shares(self) -> tuple[float, float]:
+        """The ends of the share by normal theory.
+
+        If the errors of trainings are normal with p dimensions, F = (V + (R − 1)C) / (V − C) has the noncentral F
+        law with p and p(R − 1) degrees of freedom and noncentrality R·p·share / (1 − share). p is told by how unequal
+        the eigenvalues of the errors' products are (the moments of a Wishart matrix); 1 where all errors are alike.
+        """
+        n = self.trainings
+        table = self.whole[self.first :, self.first :]
+        common, effect = _parts(table, 0, ~np.eye(n, dtype=np.bool_))
+        middle = np.eye(n) - 1 / n
+        errors = middle @ table @ middle
+        total = float(np.trace(errors))
+        if n < 3 or effect - common <= 1e-12 * effect or total <= 0:
+            return 1.0, 0.0  # adds nothing: two trainings tell no dimension, and equal ones have no errors
+        unequal = float((errors**2).sum()) / total**2
+        spare = (n - 1) * unequal - 1
+        dimensions = min(max((n - 2 * unequal) / spare, 1.0), 1e4) if spare > 0 else 1e4
+        ratio = max((effect + (n - 1) * common) / (effect - common), 0.0)
+        outside = 0.5 - LEVEL / 2
+        low, high = (_noncentrality(ratio, dimensions, n, level) for level in (1 - outside, outside))
+        return low / (low + n * dimensions), high / (high + n * dimensions)
+
     def _draw(self, n: int) -> npt.NDArray[np.int64]:
         """Trainings drawn with replacement; two different ones at least, or there is no pair."""
         while True:
@@ -214,6 +241,24 @@ class _Shares:
             low, high = min(low, value - reach), max(high, value + reach)
         middle = float(np.clip(value, 0.0, top))
         return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
+
+
+def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float) -> float:
+    """Where an F ratio of these degrees of freedom is the quantile of this level; 0 where it is below all of them."""
+    from scipy import special
+
+    def below(noncentrality: float) -> float:
+        return float(special.ncfdtr(dimensions, dimensions * (trainings - 1), noncentrality, ratio))
+
+    if not below(0.0) > level:
+        return 0.0
+    low, high = 0.0, 1.0
+    while below(high) > level:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) > level else (low, middle)
+    return high
 
 
 def _parts(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[float, float]:
