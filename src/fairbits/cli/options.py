@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
     from fairbits.scale import ExecutorOptions
 
+    Place = Path
+else:
+    # Typer makes a local path of whatever is annotated as one, and a place in a bucket is none (universal-pathlib).
+    Place = Any
+
 
 def read_place(text: str) -> Path:
     """The folder or address, such as s3://bucket/run, that somebody typed.
@@ -64,14 +69,15 @@ Protected = Annotated[
 ]
 Threads = Annotated[int, typer.Option(help="Threads to use; 0 means all cores.")]
 RunPlace = Annotated[
-    Path, typer.Argument(help="The folder (or address) of a run.", show_default=False, parser=read_place, metavar="RUN")
+    Place,
+    typer.Argument(help="The folder (or address) of a run.", show_default=False, parser=read_place, metavar="RUN"),
 ]
 Out = Annotated[
-    Optional[Path],  # noqa: UP045
+    Optional[Place],  # noqa: UP045
     typer.Option(help="Folder (or address) of the run.", show_default="runs/…", parser=read_place, metavar="PLACE"),
 ]
 Resume = Annotated[
-    Optional[Path],  # noqa: UP045
+    Optional[Place],  # noqa: UP045
     typer.Option(help="Go on with the run in this place.", parser=read_place, metavar="RUN"),
 ]
 Skip = Annotated[
