@@ -62,7 +62,9 @@ def test_a_predictor_that_asks_for_columns_by_name_gets_a_table() -> None:
         def predict_proba(self, rows) -> np.ndarray:
             raise ValueError("not these")
 
-    with pytest.raises(ModelError, match="takes neither labels nor codes, as an array or as a frame: ValueError: not these"):
+    with pytest.raises(
+        ModelError, match="takes neither labels nor codes, as an array or as a frame: ValueError: not these"
+    ):
         load_with_encoding(Neither(), SCHEMA)
 
 
@@ -73,6 +75,7 @@ def test_a_frame_of_codes_must_be_declared() -> None:
         feature_names_in_ = np.array(SCHEMA.names)
 
         def predict(self, rows) -> np.ndarray:
+            assert list(rows.columns) == list(SCHEMA.names)  # it was fitted on a frame
             return np.asarray(rows, dtype=float)[:, 3]
 
     with pytest.raises(ModelError, match=r'does not take the table.s values .*say input_format = "codes" under'):

@@ -311,6 +311,8 @@ def _decoding(
 ) -> Decode:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
+    if stated == "codes" and named:  # steps that choose columns by name find none in an array
+        return named_frame(decoder.names)
     if stated is not None:
         return decoders[stated]
     someone = _someone(decoder, schema)
