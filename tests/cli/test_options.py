@@ -114,5 +114,13 @@ def test_an_option_that_is_given_twice_is_refused() -> None:
             done.stderr
             == "fairbits: --protected is given more than once; give it once, the names of a list with commas.\n"
         )
+    for words in (
+        ("data", "export", "heart", "--out", "a"),
+        ("data", "train", "heart", "--out", "a"),
+        ("guard", "serve", "heart", "--port", "1"),
+    ):
+        done = fairbits(*words, *words[-2:])
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"fairbits: {words[-2]} is given more than once")
     many = fairbits("search", "heart", "--option", "seeds=2", "--option", "wrong=3", "--budget", "1s")
     assert "no option 'wrong'" in many.stderr

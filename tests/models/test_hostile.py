@@ -105,6 +105,15 @@ def test_a_model_that_loops_allocates_exits_or_crashes(body: str, said: str, mod
         load_with_encoding(f"{name}:model", SCHEMA, trust_code=True, max_seconds=2, max_model_bytes=100_000_000)
 
 
+def test_a_file_that_takes_too_long_is_called_by_its_name(tmp_path: Path) -> None:
+    """A repair is tried out in a temporary folder: its path means nothing to who reads the page."""
+    from fairbits.models.trial import _sentence
+
+    outcome = sandbox.ChildOutcome(fault="does not end within 12 s", known={"time": True}, error=None)
+    said = _sentence(tmp_path / "repaired.skops", outcome)
+    assert said.startswith("the model 'repaired.skops' does not end within 12 s when it is loaded")
+
+
 @pytest.mark.parametrize("ending", ["sys.exit()", "sys.exit(0)", "raise SystemExit('bye')", "raise KeyboardInterrupt"])
 def test_an_exit_while_importing_is_an_error(ending: str, module: Callable[[str], str]) -> None:
     name = module(ending)

@@ -75,6 +75,7 @@ def test_a_frame_of_codes_must_be_declared() -> None:
         feature_names_in_ = np.array(SCHEMA.names)
 
         def predict(self, rows) -> np.ndarray:
+            assert list(rows.columns) == list(SCHEMA.names)  # it was fitted on a frame
             return np.asarray(rows, dtype=float)[:, 3]
 
     with pytest.raises(ModelError, match=r'does not take the table.s values .*say input_format = "codes" under'):

@@ -326,3 +326,24 @@ def test_skops_files_of_ensembles_and_splines_need_no_trust(name: str, tmp_path:
     io.dump(made, tmp_path / "model.skops")
     read = read_skops(tmp_path / "model.skops", trust_pickle=False)
     np.testing.assert_array_equal(read.predict_proba(rows), made.predict_proba(rows))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_pipeline_that_was_fitted_on_codes(named) -> None:
+    """`input_format` counts where a pipeline is read too; without it the refusal says what to do."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+
+    codes = random_people(np.random.default_rng(0), SCHEMA, 60)
+    rows = pd.DataFrame(codes, columns=SCHEMA.names) if named else codes
+    pipeline = make_pipeline(MinMaxScaler(), LogisticRegression()).fit(
+        rows, np.where(codes[:, 2] > np.median(codes[:, 2]), "yes", "no")
+    )
+    with pytest.raises(ModelError, match=r'preprocessing failed: .*; .* say input_format = "codes" under \[model\]'):
+        load_with_encoding(pipeline, SCHEMA)
+
+    def decode(people):
+        return pd.DataFrame(people, columns=SCHEMA.names) if named else people
+
+    agree(load_with_encoding(pipeline, SCHEMA, input_format="codes"), SCHEMA, pipeline, decode)

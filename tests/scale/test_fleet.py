@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.audit.fleet import audit_fleet, find_ships
+from fairbits.audit.fleet import _proved, audit_fleet, find_ships
 from fairbits.audit.pipeline import AuditOptions
+from fairbits.certify import Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.report.fleet import Fleet, FleetMember, render_fleet
@@ -121,6 +123,22 @@ def test_a_fleet_without_bits_crowns_nobody() -> None:
     assert Fleet("models", "", "2026-01-01", (none,)).sentence == (
         "No use of protected attributes was found in one model."
     )
+
+
+@pytest.mark.parametrize(
+    ("population", "proved"),
+    [
+        ("everybody in the domain", 2),
+        ("everybody in the domain (pay in steps of 0.1)", 2),
+        ("everybody in the domain, except those whose pay is missing", None),
+        ("everybody within 1 change of a row", None),
+    ],
+)
+def test_what_is_proved_is_about_everybody(population, proved) -> None:
+    """A certificate that leaves people out bounds nothing for a fleet."""
+    one = Statement("proved", "k", population, 10, 10, 0, 0, 2.0, 1.0, 0.0)
+    data = SimpleNamespace(about=SimpleNamespace(blind=False), certified=(one,))
+    assert _proved(data) == proved
 
 
 def test_ranks() -> None:

@@ -144,6 +144,23 @@ def test_an_exact_search_that_was_cut_short_says_so(tmp_path) -> None:
     assert "k_max_within_1" not in run.summary["exact"]
 
 
+def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
+    """As many classes as twins: no search can find more, and terminal and page say so."""
+    from fairbits.cli.render.search import show
+    from fairbits.report import compute_report, render_html, render_markdown
+
+    subject = planted_subject()
+    run = search_subject(subject, settings("climb", 12_000), tmp_path / "run")
+    assert run.summary["k_max"] == run.summary["m"] == WORST_K
+    assert {"k_max_on_data", "k_max"} <= set(run.summary["exact"])
+    show(run, 1)
+    assert "exact: it cannot be more" in capsys.readouterr().out
+    data = compute_report(run, subject=subject)
+    assert (data.near[-1].people, data.near[-1].exact) == ("anywhere", True)
+    for page in (render_html(data), render_markdown(data)):
+        assert "it cannot be more" in page
+
+
 def test_regressions_and_real_attributes_are_searched(people_schema, rng, tmp_path) -> None:
     from dataclasses import replace
 

@@ -80,7 +80,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
             f"list those that it sees under [model] columns."
         )
     if spread is not None and names is not None:
-        decode, encoding = _framed(names), spread
+        decode, encoding = named_frame(names), spread
     else:
         decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
         encoding = decoder.encoding
@@ -107,8 +107,19 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
 
 
-def _framed(names: Iterable[Any]) -> Decode:
-    """Encoded rows as a frame with a model's own columns."""
+def named_frame(names: Iterable[Any]) -> Decode:
+    """Rows of numbers as a frame with a model's own columns.
+
+    Parameters
+    ----------
+    names
+        The columns that the model was fitted on, in its order.
+
+    Returns
+    -------
+    callable
+        A function from rows to a data frame.
+    """
     columns = [str(name) for name in names]
 
     def frame(rows: Codes) -> Any:
@@ -300,6 +311,8 @@ def _decoding(
 ) -> Decode:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
+    if stated == "codes" and named:  # steps that choose columns by name find none in an array
+        return named_frame(decoder.names)
     if stated is not None:
         return decoders[stated]
     someone = _someone(decoder, schema)

@@ -36,6 +36,10 @@ class NotColumnwise(NotNative):
         super().__init__("its encoders look at several columns at once, bend a real one, or fill its gaps.")
 
 
+class RefusedRows(ModelError):
+    """A model's own preprocessing does not take the rows that it is given."""
+
+
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
     """The encoding that a function from rows of codes to rows of inputs amounts to.
 
@@ -197,7 +201,7 @@ def _run(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
     except FairbitsError:
         raise
     except Exception as error:
-        raise ModelError(f"the model's preprocessing failed: {reason(error)}") from error
+        raise RefusedRows(f"the model's preprocessing failed: {reason(error)}") from error
     dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     try:
         dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)

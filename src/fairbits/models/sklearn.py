@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,9 @@ from fairbits.models.loaded import Loaded
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Head, Network
-from fairbits.models.options import ModelOptions
-from fairbits.models.predictors import checked_columns, from_predictor
-from fairbits.models.probe import NotColumnwise, encoding_of
+from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.predictors import checked_columns, from_predictor, named_frame
+from fairbits.models.probe import NotColumnwise, RefusedRows, encoding_of
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
@@ -390,7 +391,7 @@ def _behind(
 
     def asked(as_text: tuple[str, ...]) -> Encoding:
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
-        decode = decoder.frame if names is not None else decoder.array
+        decode = _rows_of(decoder, options.input_format or ("array" if names is None else "frame"), names)
         seen = [schema.column(name) for name in decoder.names]
         return encoding_of(
             lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact
@@ -407,8 +408,22 @@ def _behind(
             except ModelError:
                 pass
             raise
+    except RefusedRows as error:
+        if options.input_format is not None:
+            raise
+        raise ModelError(
+            f"{str(error).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
+            f'input_format = "codes" under [model].'
+        ) from error
     except NotColumnwise:
         return None
+
+
+def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], Any]:
+    """Codes to rows as the encoders take them; encoders that were fitted on a frame find their columns by name."""
+    if way != "codes":
+        return decoder.frame if way == "frame" else decoder.array
+    return (lambda codes: codes) if names is None else named_frame(names)
 
 
 def _transform(estimator: Any, rows: Any) -> Any:

@@ -150,4 +150,5 @@ def _sentence(source: str | Path, outcome: sandbox.ChildOutcome) -> str:
     elif outcome.known.get("memory"):
         remedy = "raise --max-model-bytes if it is yours"
     when = "when it is first called" if outcome.known.get("loaded") else "when it is loaded"
-    return f"the model {str(source)!r} {outcome.fault} {when}; {remedy}."
+    named = source.name if isinstance(source, Path) else source  # a repair is tried out in a folder that nobody knows
+    return f"the model {named!r} {outcome.fault} {when}; {remedy}."

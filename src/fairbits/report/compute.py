@@ -81,7 +81,13 @@ def compute_report(
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     study = proxies_of(run.folder, about)
-    near = near_of(summary, rows_k_max=measured.figures["k_max"], rows_exact=measured.complete, blind=evaluator.blind)
+    near = near_of(
+        summary,
+        rows_k_max=measured.figures["k_max"],
+        rows_exact=measured.complete,
+        blind=evaluator.blind,
+        limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
+    )
     bits = log2(max(one.k or 1 for one in near))
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
 MAX_SCORES = 200_000_000
-
+#: The largest k by how far a person may be from a real row.
+NEAR = ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "k_max")
 
 #: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
 _LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
@@ -104,7 +105,7 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
     """
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
-    exact = _near_figures(figures, oracle, exact_within)
+    exact = _near_figures(figures, oracle, exact_within, varies=bool(run.manifest.get("noise")))
     return {
         "subject": run.manifest["subject"],
         "strategy": settings.strategy,
@@ -141,20 +142,23 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
     }
 
 
-def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | None) -> list[str]:
+def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | None, *, varies: bool) -> list[str]:
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
     rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []
     if oracle.evaluator.blind:  # nobody's twins can differ, whoever was asked about
-        exact = ["k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "k_max"]
+        exact = list(NEAR)
         figures.update(dict.fromkeys(exact, 1))
     elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
     elif len(rows) * oracle.evaluator.m <= MAX_SCORES and oracle.evaluator.native:
         on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
-        for name in ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3"):
+        for name in NEAR[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
+    if not varies:  # chance alone reaches the limit of a model whose answers vary
+        limit = round(2**oracle.evaluator.bits_limit)
+        exact += [name for name in NEAR if name not in exact and figures[name] == limit]
     return exact
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairbits.cli.command import StrictCommand
 from fairbits.cli.options import Json
 from fairbits.cli.output import print_json
 
@@ -19,7 +20,7 @@ data_app = typer.Typer(help="The built-in subjects: list, show, export, add, for
 Name = Annotated[str, typer.Argument(help="A built-in subject, see `fairbits data list`.")]
 
 
-@data_app.command("list")
+@data_app.command("list", cls=StrictCommand)
 def list_subjects(as_json: Json = False) -> None:
     """All built-in subjects, and whether their data are on this machine."""
     from fairbits.data import BUILT_IN
@@ -51,7 +52,7 @@ def list_subjects(as_json: Json = False) -> None:
     Console(highlight=False).print(table)
 
 
-@data_app.command()
+@data_app.command(cls=StrictCommand)
 def show(name: Name, as_json: Json = False) -> None:
     """One subject: what it is about, whose it is, its attributes and its network."""
     from fairbits.data import built_in, load_card
@@ -76,7 +77,7 @@ def show(name: Name, as_json: Json = False) -> None:
         show_subject(entry, about)
 
 
-@data_app.command()
+@data_app.command(cls=StrictCommand)
 def export(
     name: Name,
     out: Annotated[Path, typer.Option(help="The folder to write to.", show_default="./NAME")] = Path(),
@@ -92,7 +93,7 @@ def export(
         print(path)
 
 
-@data_app.command()
+@data_app.command(cls=StrictCommand)
 def add(
     name: Annotated[str, typer.Argument(help="compas, diabetes, meps15 or meps16.")],
     file: Annotated[Path, typer.Argument(help="The publisher's file.")],
@@ -103,7 +104,7 @@ def add(
     print(f"kept as {add_file(name, file)}")
 
 
-@data_app.command()
+@data_app.command(cls=StrictCommand)
 def forget(name: Annotated[str, typer.Argument(help="A table that was added.")]) -> None:
     """Remove a table that was added."""
     from fairbits.data import forget as forget_table
@@ -111,7 +112,7 @@ def forget(name: Annotated[str, typer.Argument(help="A table that was added.")])
     print(f"{name} is forgotten" if forget_table(name) else f"{name} was not kept; nothing to do")
 
 
-@data_app.command()
+@data_app.command(cls=StrictCommand)
 def train(
     names: Annotated[list[str], typer.Argument(help="Built-in subjects, or 'all'.", metavar="NAME...")],
     seed: Annotated[int, typer.Option(help="Seed of the first attempt.", min=0)] = 0,

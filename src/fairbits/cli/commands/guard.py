@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairbits.cli.command import StrictCommand
 from fairbits.cli.options import Subject, Threads, granting, threads_of
 
 if TYPE_CHECKING:
@@ -49,4 +50,4 @@ def serve(
     print("The endpoint has ended.", file=sys.stderr)
 
 
-guard_app.command()(serve)
+guard_app.command(cls=StrictCommand)(serve)

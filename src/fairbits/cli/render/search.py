@@ -190,9 +190,12 @@ def _near(summary: dict[str, Any]) -> Table:
     table.add_column("people")
     table.add_column("largest k", justify="right")
     table.add_column("")
+    limit = round(2 ** summary["bits_limit"])
     for key, name in _NEAR.items():
         k = summary[key]
         kind = "exact" if key in summary["exact"] else "at least: a lower bound"
+        if key in summary["exact"] and k == limit:
+            kind = "exact: it cannot be more"
         table.add_row(name, "–" if not k else str(k), Text(kind if k else "none seen", style="dim"))
     return table
 

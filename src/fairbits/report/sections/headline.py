@@ -10,10 +10,16 @@ from fairbits.report.section import Section
 from fairbits.report.words import number, percent
 
 if TYPE_CHECKING:
-    from fairbits.report.record import ReportData
+    from fairbits.report.record import Near, ReportData
 
 
 BLIND = "the model never gets the protected attributes, or gives them no weight"
+
+
+def _more(one: Near, data: ReportData) -> str:
+    """What an exact figure adds where it has reached the limit."""
+    full = one.exact and one.bits is not None and one.bits >= data.about.bits_limit and data.measured.noise is None
+    return ": it cannot be more" if full else ""
 
 
 def _markdown(data: ReportData) -> Iterator[str]:
@@ -22,7 +28,7 @@ def _markdown(data: ReportData) -> Iterator[str]:
     if data.about.blind:
         yield f"{data.direct} That holds for everybody, examined or not (proved): {BLIND}."
         return
-    rows = ([one.people, number(one.k), number(one.bits, 2), one.kind] for one in data.near)
+    rows = ([one.people, number(one.k), number(one.bits, 2), one.kind + _more(one, data)] for one in data.near)
     yield from table(["people", "largest k", "bits", "kind of figure"], rows)
     yield ""
     measured, figures = data.measured, data.measured.figures
@@ -47,7 +53,7 @@ TEMPLATE = """
 <div class="table"><table>
 <caption class="small">Largest k by distance to real rows</caption>
 <thead><tr><th scope="col">people</th><th scope="col" class="n">largest k</th><th scope="col" class="n">bits</th><th scope="col">kind of figure</th></tr></thead>
-<tbody>{% for one in near %}<tr><th scope="row">{{ one.people }}</th><td class="n">{{ number(one.k) }}</td><td class="n">{{ number(one.bits, 2) }}</td><td>{{ p.kind(one.kind) }}</td></tr>
+<tbody>{% for one in near %}<tr><th scope="row">{{ one.people }}</th><td class="n">{{ number(one.k) }}</td><td class="n">{{ number(one.bits, 2) }}</td><td>{{ p.kind(one.kind) }}{{ more(one, data) }}</td></tr>
 {% endfor %}</tbody></table></div>
 <div class="table"><table>
 <caption class="small">The {{ number(measured.rows) }} rows examined: the value {{ p.kind(rows_kind) }}, the interval {{ p.kind("statistical") }}</caption>
@@ -63,4 +69,4 @@ TEMPLATE = """
 {% endif %}</section>
 """
 
-SECTION = Section("headline", "The bits", TEMPLATE, _markdown, values=lambda _: {"BLIND": BLIND})
+SECTION = Section("headline", "The bits", TEMPLATE, _markdown, values=lambda _: {"BLIND": BLIND, "more": _more})

@@ -92,7 +92,9 @@ def summary_of_run(run: Run) -> dict[str, Any]:
     }
 
 
-def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind: bool = False) -> tuple[Near, ...]:
+def near_of(
+    summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind: bool = False, limit: int | None = None
+) -> tuple[Near, ...]:
     """The largest k by distance from real rows.
 
     Parameters
@@ -105,6 +107,8 @@ def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind
         Whether all rows were measured.
     blind
         Whether the model sees no protected attribute, so that every figure is exact.
+    limit
+        The most classes that are possible: a figure that has reached it is exact. None where answers vary.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def near_of(summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind
     found = []
     for key, people in _NEAR.items():
         k = max(summary.get(key) or 0, rows_k_max)
-        exact = blind or key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact)
+        exact = blind or key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact) or k == limit
         found.append(Near(people, k or None, log2(k) if k else None, exact))
     return tuple(found)
 
