@@ -442,6 +442,17 @@ def test_a_category_that_the_model_does_not_know(files: dict[str, Path]) -> None
     refused(files["xgboost"], "does not know the value 'Space'", Schema(attributes, target="hired", classes=("0", "1")))
 
 
+@pytest.mark.parametrize(("low", "noted"), [(-999.0, True), (-1.5, False)])
+def test_an_xgboost_file_does_not_say_which_number_was_missing(low: float, noted: bool, files: dict[str, Path]) -> None:
+    from fairbits.models import ModelOptions, read_model
+
+    income = Attribute(name="income", kind="real", low=low, high=4.0)
+    schema = Schema(tuple(income if a.name == "income" else a for a in ATTRIBUTES), target="hired", classes=("0", "1"))
+    loaded = read_model(files["xgboost"], schema, ModelOptions())
+    assert any("trained with missing=-999" in note and "income" in note for note in loaded.notes) == noted
+    assert not any("missing=" in note for note in read_model(files["lightgbm"], schema, ModelOptions()).notes)
+
+
 def test_a_skops_file_with_a_tree_that_leads_astray(tmp_path: Path) -> None:
     io = pytest.importorskip("skops.io")
     from sklearn.ensemble import AdaBoostClassifier

@@ -22,7 +22,7 @@ from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
-from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost
+from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
 from fairbits.models.trial import tried
 
 #: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
@@ -60,7 +60,11 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         options = tried(file, schema, options, needs=("catboost",))
     try:
         read = _read_content(content, file, schema)
-        return tree_loaded(read, schema, options)
+        loaded = tree_loaded(read, schema, options)
+        if schema is None or loaded.encoding is None or _library_named(content) != "xgboost":
+            return loaded
+        taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
+        return replace(loaded, notes=(*loaded.notes, *missing_notes(taken)))
     except NotNative as error:
         if _installed(_library_named(content)):
             options = tried(file, schema, options, needs=(_library_named(content),))
