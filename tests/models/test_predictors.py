@@ -62,7 +62,9 @@ def test_a_predictor_that_asks_for_columns_by_name_gets_a_table() -> None:
         def predict_proba(self, rows) -> np.ndarray:
             raise ValueError("not these")
 
-    with pytest.raises(ModelError, match="takes neither labels nor codes, as an array or as a frame: ValueError: not these"):
+    with pytest.raises(
+        ModelError, match="takes neither labels nor codes, as an array or as a frame: ValueError: not these"
+    ):
         load_with_encoding(Neither(), SCHEMA)
 
 

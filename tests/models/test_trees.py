@@ -394,6 +394,14 @@ def test_an_xgboost_file_that_lies(change: Any, match: str, files: dict[str, Pat
     refused(path, match)
 
 
+def test_a_file_of_a_later_version_says_so(files: dict[str, Path], tmp_path: Path) -> None:
+    document = json.loads(files["xgboost"].read_text())
+    document["version"] = [9, 0, 0]
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps(document))
+    refused(later, r"written by XGBoost 9, and files up to version 3 are known here.* the XGBoostBooster")
+
+
 def test_a_tree_with_ten_million_nodes() -> None:
     from fairbits.models.trees import Ensemble, Tree
 

@@ -375,7 +375,10 @@ def _through_library(content: bytes, file: Path, schema: Schema | None, options:
     model = library_model(content, file)
     if schema is not None:
         note = f"the model is asked through its own library, not read: {why}"
-        loaded = from_predictor(model, schema, options)
+        try:
+            loaded = from_predictor(model, schema, options)
+        except FairbitsError as error:
+            raise type(error)(f"the model in {str(file)!r} is not read: {why} Nor can it be asked: {error}") from None
         return replace(loaded, notes=(*loaded.notes, note))
     return from_predictor(model, schema, options)
 
@@ -425,7 +428,7 @@ def library_model(content: bytes, file: Path) -> Any:
 
         booster = xgboost.Booster()
         booster.load_model(str(file))
-        return _Margins(booster)
+        return XGBoostBooster(booster)
     except ImportError:
         raise MissingDependencyError(name, name, f"a model file that only {name} itself can ask") from None
     except FairbitsError:
@@ -434,7 +437,7 @@ def library_model(content: bytes, file: Path) -> Any:
         raise ModelError(f"the model {str(file)!r} cannot be opened by {name}: {reason(error)}") from None
 
 
-class _Margins:
+class XGBoostBooster:
     """A bare XGBoost booster that takes plain rows."""
 
     def __init__(self, booster: Any):
