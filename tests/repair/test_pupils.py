@@ -43,9 +43,9 @@ def _estimator(kind: str) -> object:
     compose, ensemble, pipeline = (
         pytest.importorskip(f"sklearn.{name}") for name in ("compose", "ensemble", "pipeline")
     )
+    from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
     table, decoder = _table(), Decoder(SCHEMA)
