@@ -446,7 +446,18 @@ class XGBoostBooster:
         self.n_features_in_ = int(booster.num_features())
 
     def predict(self, rows: Any) -> Any:
-        """What the booster predicts for a frame or an array."""
+        """What the booster predicts for a frame or an array.
+
+        Parameters
+        ----------
+        rows
+            People, as a frame or an array.
+
+        Returns
+        -------
+        Any
+            Predictions, (n,) or (n, classes).
+        """
         import xgboost
 
         # The shortcut without a matrix is for trees only.
