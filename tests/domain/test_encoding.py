@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbits import Encoding, Schema, Twins
+from fairbits import Attribute, Decoder, Encoding, Schema, Twins
 from fairbits.domain import Lookup, Numeric
 from fairbits.errors import ModelError, SchemaError
 
@@ -78,3 +78,10 @@ def test_the_encoding_that_fits_is_found(people_schema: Schema) -> None:
 def test_an_input_without_an_attribute_is_refused() -> None:
     with pytest.raises(SchemaError, match="every input needs one attribute"):
         Encoding([Numeric(0), Numeric(2)])
+
+
+def test_dates_in_records_are_text() -> None:
+    """An endpoint gets them as the table has them, not as nanoseconds."""
+    days = Attribute(name="day", kind="category", labels=("2022-01-03", "2023-04-23", "(missing)"), holds="date")
+    found = Decoder(Schema((days,))).records(np.array([[1.0], [0.0], [2.0]]))
+    assert [row["day"] for row in found] == ["2023-04-23", "2022-01-03", None]

@@ -154,6 +154,21 @@ def test_layers_and_classes_as_the_native_network_has_them(rng) -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
+def test_a_probability_of_exactly_one_has_finite_slopes() -> None:
+    """In float32 a sigmoid is 1 from a logit of 17 on, where the logarithm of the rest has none."""
+    line = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+    with torch.no_grad():
+        line[0].weight.copy_(torch.tensor([[1.0, -1.0]]))
+        line[0].bias.zero_()
+    rows = np.array([[200.0, 0.0], [20.0, 0.0], [3.0, 1.0], [0.0, 20.0], [0.0, 200.0]])
+    for favourable in (0, 1):
+        model = TorchModel(line, 2, 1, "probability", (), favourable=favourable)
+        for of in ("margin", "loss", "score"):
+            assert np.isfinite(model.gradients(rows, of=of)).all(), of
+        sign = 1 if favourable == 1 else -1
+        np.testing.assert_allclose(model.gradients(rows)[2:4], [[sign, -sign]] * 2, rtol=1e-5)
+
+
 def test_code_that_makes_the_model(rng) -> None:
     from .zoo import THREE
 

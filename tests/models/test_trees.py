@@ -394,6 +394,14 @@ def test_an_xgboost_file_that_lies(change: Any, match: str, files: dict[str, Pat
     refused(path, match)
 
 
+def test_a_file_of_a_later_version_says_so(files: dict[str, Path], tmp_path: Path) -> None:
+    document = json.loads(files["xgboost"].read_text())
+    document["version"] = [9, 0, 0]
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps(document))
+    refused(later, r"written by XGBoost 9, and files up to version 3 are known here.* the XGBoostBooster")
+
+
 def test_a_tree_with_ten_million_nodes() -> None:
     from fairbits.models.trees import Ensemble, Tree
 
@@ -440,6 +448,17 @@ def test_a_category_that_the_model_does_not_know(files: dict[str, Path]) -> None
     loaded = read_model(files["lightgbm"], Schema(attributes, target="hired", classes=("0", "1")), ModelOptions())
     assert any("does not know 'Space'" in note and "missing" in note for note in loaded.notes)
     refused(files["xgboost"], "does not know the value 'Space'", Schema(attributes, target="hired", classes=("0", "1")))
+
+
+@pytest.mark.parametrize(("low", "noted"), [(-999.0, True), (-1.5, False)])
+def test_an_xgboost_file_does_not_say_which_number_was_missing(low: float, noted: bool, files: dict[str, Path]) -> None:
+    from fairbits.models import ModelOptions, read_model
+
+    income = Attribute(name="income", kind="real", low=low, high=4.0)
+    schema = Schema(tuple(income if a.name == "income" else a for a in ATTRIBUTES), target="hired", classes=("0", "1"))
+    loaded = read_model(files["xgboost"], schema, ModelOptions())
+    assert any("trained with missing=-999" in note and "income" in note for note in loaded.notes) == noted
+    assert not any("missing=" in note for note in read_model(files["lightgbm"], schema, ModelOptions()).notes)
 
 
 def test_a_skops_file_with_a_tree_that_leads_astray(tmp_path: Path) -> None:

@@ -139,6 +139,25 @@ def test_an_estimator_without_fairbits(kind: str, guarantee: int, shift: float, 
     assert written.files[0].stat().st_size < 4 * alone.stat().st_size + 200_000
 
 
+def test_a_subject_file_is_about_the_file_with_the_encoders(tmp_path: Path) -> None:
+    """The ONNX file of a regression behind scalers takes what they put out, which no subject file can say."""
+    pytest.importorskip("skops")
+    pytest.importorskip("onnxruntime")
+    subject = pupils._subject("scaled")
+    assert isinstance(subject.model, Network)
+    codes = subject.table.codes[:50]
+    written = export_guard(Guard.of(subject, threads=1), subject, tmp_path, codes)
+    assert [path.name for path in written.files] == ["repaired.skops", "repaired.onnx", "repaired.py"]
+    assert written.subject_file is not None, written.warnings
+    ruled = replace(subject, schema=replace(pupils.SCHEMA, rules=('sex = "f" -> race != "z"',)))
+    written = export_guard(Guard.of(ruled, threads=1), ruled, tmp_path, codes)
+    assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"]
+    assert written.subject_file is None
+    said = next(line for line in written.warnings if "repaired.toml" in line)
+    assert "encoders of its own" in said
+    assert "differ" not in said
+
+
 def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
     pytest.importorskip("skops")
     from sklearn.ensemble import RandomForestRegressor

@@ -43,9 +43,10 @@ def _estimator(kind: str) -> object:
     compose, ensemble, pipeline = (
         pytest.importorskip(f"sklearn.{name}") for name in ("compose", "ensemble", "pipeline")
     )
+    from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
     table, decoder = _table(), Decoder(SCHEMA)
     frame = decoder.frame(table.codes)
@@ -63,6 +64,7 @@ def _estimator(kind: str) -> object:
         "trees": ensemble.GradientBoostingClassifier(n_estimators=12, random_state=0),
         "bayes": GaussianNB(),
         "neighbours": KNeighborsClassifier(9),
+        "scaled": pipeline.make_pipeline(StandardScaler(), LogisticRegression()),
     }[kind]
     coded = compose.ColumnTransformer([("coded", coder, text)], remainder="passthrough")
     return pipeline.Pipeline([("columns", coded), ("final", final)]).fit(frame, labels)

@@ -88,6 +88,28 @@ def test_layers_are_asked_for_by_capability(tmp_path) -> None:
         )
 
 
+@pytest.mark.parametrize("strategy", ["climb", "dice", "adf"])
+def test_slopes_that_are_no_numbers_lead_nowhere(strategy: str, tmp_path) -> None:
+    """Libraries give NaN where a model is saturated; people made from it would not exist."""
+    subject = planted_subject()
+
+    class Saturated:
+        inputs = 5
+
+        def scores(self, inputs):
+            return subject.model.scores(inputs)
+
+        def gradients(self, inputs, *, of="margin"):
+            slopes = np.array(subject.model.gradients(inputs, of=of))
+            slopes[::2] = np.nan
+            slopes[1::4] = np.inf
+            return slopes
+
+    settings = Settings(Budget(evaluations=2_000), strategy, threads=1)
+    run = search_subject(replace(subject, model=Saturated()), settings, tmp_path / "r")
+    assert run.summary["evaluations"] == 2_000
+
+
 def test_aequitas_learns_towards_what_gave_a_case() -> None:
     learner = DirectionGuide(3, 2, Aequitas(mode="fully", unit=0.1))
     step = np.array([0, 0, 1]), np.array([-1.0, 1.0, 1.0])

@@ -147,7 +147,7 @@ class Decoder:
         return mixed
 
     def records(self, codes: Codes) -> list[dict[str, Any]]:
-        """One dictionary per row, of plain Python values; a missing value is None.
+        """One dictionary per row, of plain Python values; a missing value is None, a date is text (2023-04-23).
 
         Parameters
         ----------
@@ -160,7 +160,11 @@ class Decoder:
             N dictionaries from column name to value.
         """
         names = [column.name for column in self.columns]
-        columns = [self.values(column, codes).tolist() for column in self.columns]
+        held = [self.values(column, codes) for column in self.columns]
+        columns = [
+            (np.datetime_as_string(values, unit="auto") if values.dtype.kind == "M" else values).tolist()
+            for values in held
+        ]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         for column in self.columns:
             gap = self._gaps[column.place]
@@ -242,6 +246,8 @@ def _has_truths(table: Values) -> bool:
 
 
 def _missing(table: Values) -> npt.NDArray[np.bool_]:
+    if table.dtype.kind == "M":
+        return np.isnat(table)
     return np.array([isinstance(value, float) and np.isnan(value) for value in table.tolist()], dtype=np.bool_)
 
 

@@ -363,7 +363,9 @@ class Evaluator:
 
     def _input_gradients(self, rows: Codes) -> npt.NDArray[np.floating[Any]]:
         require(self.model, HasGradients, "this search")
-        return np.asarray(self.model.gradients(self.encoding.encode(rows)))  # type: ignore[attr-defined]
+        found = np.asarray(self.model.gradients(self.encoding.encode(rows)))  # type: ignore[attr-defined]
+        # Where a model is saturated, its library may give no number: no way is better than another there.
+        return np.where(np.isfinite(found), found, np.zeros((), found.dtype))
 
     def valid_twins(self, codes: Codes) -> Truth | None:
         """Which twins can exist under the rules.

@@ -18,6 +18,7 @@ from fairbits.models import Network, ending_of, estimator_of, load_model, load_w
 from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.subject import says_encoding
 from fairbits.subject import Subject
 
 PY, PT2, KERAS, SKOPS = ".py", ".pt2", ".keras", ".skops"
@@ -67,7 +68,9 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
                 continue
             models.append(path.name)
         others: list[str] = []
-        first = next((name for name in (f"{NAME}{ONNX}", f"{NAME}{SKOPS}") if name in models), None)
+        # A graph takes encoded rows, so that the estimator goes first where it alone has the encoders.
+        order = (ONNX, SKOPS) if says_encoding(subject) else (SKOPS, ONNX)
+        first = next((f"{NAME}{ending}" for ending in order if f"{NAME}{ending}" in models), None)
         if first is not None:
 
             def check(found: Subject) -> None:

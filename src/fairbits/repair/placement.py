@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
-from fairbits.repair.subject import TABLE, has_table_file, subject_text
+from fairbits.repair.subject import TABLE, has_table_file, says_encoding, subject_text
 from fairbits.store import write_whole
 from fairbits.subject import Subject, table_of_subject
 
@@ -110,7 +110,13 @@ def tried_subject(
         (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
         check(load_subject(aside / SUBJECT, **grants))
     except FairbitsError as error:
-        warnings.append(f"{SUBJECT} was left out, because it did not come back as the repaired model: {error}")
+        why = f"it did not come back as the repaired model: {error}"
+        if model.endswith((NPZ, ONNX)) and not says_encoding(subject):
+            why = (
+                f"{model} takes rows as the encoders of the original make them (it has encoders of its own), which a "
+                f"subject file cannot say; feed it what they put out."
+            )
+        warnings.append(f"{SUBJECT} was left out, because {why}")
         return []
     return names
 

@@ -37,6 +37,26 @@ def has_table_file(subject: Subject) -> bool:
     return subject.source is not None and Path(subject.source).is_file()
 
 
+def says_encoding(subject: Subject) -> bool:
+    """Whether a subject file can say how people become inputs of a bare network.
+
+    Parameters
+    ----------
+    subject
+        The model, its table and its schema.
+
+    Returns
+    -------
+    bool
+        False where the model brings encoders of its own.
+    """
+    if has_table_file(subject):
+        stated = section_of(read_document(Path(str(subject.source))), "model").get("encoding")
+        if stated is not None:
+            return True
+    return encoding_word(subject) is not None
+
+
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
     """A subject file in ``folder`` about the model file beside it and the subject's own table.
 

@@ -345,7 +345,9 @@ class TorchModel(SeveralClasses):
         torch = self._torch
         logits = found if self.output == "logit" else torch.log(found.clamp_min(1e-30))
         if self.outputs == 1:
-            margin = logits[:, 0] if self.output == "logit" else torch.logit(found[:, 0], eps=1e-12)
+            margin = logits[:, 0]
+            if self.output != "logit":  # in float32 a sigmoid can be exactly 1, where the logarithm of the rest ends
+                margin = margin - torch.log1p(-found[:, 0].clamp_max(1 - 2.0**-24))
             own = margin.detach() >= 0
             signs = torch.where(own, 1.0, -1.0) if of == "loss" else (1.0 if self.favourable == 1 else -1.0)
             margin = margin * signs

@@ -22,7 +22,7 @@ from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
-from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost
+from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
 from fairbits.models.trial import tried
 
 #: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
@@ -60,7 +60,11 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         options = tried(file, schema, options, needs=("catboost",))
     try:
         read = _read_content(content, file, schema)
-        return tree_loaded(read, schema, options)
+        loaded = tree_loaded(read, schema, options)
+        if schema is None or loaded.encoding is None or _library_named(content) != "xgboost":
+            return loaded
+        taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
+        return replace(loaded, notes=(*loaded.notes, *missing_notes(taken)))
     except NotNative as error:
         if _installed(_library_named(content)):
             options = tried(file, schema, options, needs=(_library_named(content),))
@@ -371,7 +375,10 @@ def _through_library(content: bytes, file: Path, schema: Schema | None, options:
     model = library_model(content, file)
     if schema is not None:
         note = f"the model is asked through its own library, not read: {why}"
-        loaded = from_predictor(model, schema, options)
+        try:
+            loaded = from_predictor(model, schema, options)
+        except FairbitsError as error:
+            raise type(error)(f"the model in {str(file)!r} is not read: {why} Nor can it be asked: {error}") from None
         return replace(loaded, notes=(*loaded.notes, note))
     return from_predictor(model, schema, options)
 
@@ -421,7 +428,7 @@ def library_model(content: bytes, file: Path) -> Any:
 
         booster = xgboost.Booster()
         booster.load_model(str(file))
-        return _Margins(booster)
+        return XGBoostBooster(booster)
     except ImportError:
         raise MissingDependencyError(name, name, f"a model file that only {name} itself can ask") from None
     except FairbitsError:
@@ -430,7 +437,7 @@ def library_model(content: bytes, file: Path) -> Any:
         raise ModelError(f"the model {str(file)!r} cannot be opened by {name}: {reason(error)}") from None
 
 
-class _Margins:
+class XGBoostBooster:
     """A bare XGBoost booster that takes plain rows."""
 
     def __init__(self, booster: Any):
@@ -439,7 +446,18 @@ class _Margins:
         self.n_features_in_ = int(booster.num_features())
 
     def predict(self, rows: Any) -> Any:
-        """What the booster predicts for a frame or an array."""
+        """What the booster predicts for a frame or an array.
+
+        Parameters
+        ----------
+        rows
+            People, as a frame or an array.
+
+        Returns
+        -------
+        Any
+            Predictions, (n,) or (n, classes).
+        """
         import xgboost
 
         # The shortcut without a matrix is for trees only.

@@ -7,13 +7,15 @@ categories in a split's set go right. Its schema: ``doc/model.schema`` of XGBoos
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import Attribute
 from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
 from fairbits.models.trees.features import Features, Read
@@ -24,6 +26,8 @@ _IDENTITY = (
 )
 #: The newest version whose files are known.
 _NEWEST = 3
+#: Numbers that tables often hold in place of a missing one.
+_SENTINEL = re.compile(r"-?9{3,}")
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
@@ -99,6 +103,37 @@ def ensemble_of_document(document: Any) -> Read:
     number = {True: classes or 2, False: 0, None: None}[decides]
     made = Features(() if made_up else names, features, known, refuses=True)
     return Read(ensemble, number, made, "the XGBoost model", objective=objective, notes=notes)
+
+
+def missing_notes(attributes: Sequence[Attribute]) -> tuple[str, ...]:
+    """A note where numbers end in one that often stands for a missing value: the file does not say which one did.
+
+    Parameters
+    ----------
+    attributes
+        What the model takes.
+
+    Returns
+    -------
+    tuple of str
+        One note, or none.
+    """
+    found = [
+        (attribute.name, end)
+        for attribute in attributes
+        if attribute.kind != "category" and not attribute.columns
+        for end in (attribute.low, attribute.upper)
+        if _SENTINEL.fullmatch(f"{end:.15g}") or (end == attribute.low and end in (-1, -9, -99) and attribute.discrete)
+    ]
+    if not found:
+        return ()
+    named = ", ".join(f"{name} ({end:g})" for name, end in found[:3]) + (", …" if len(found) > 3 else "")
+    name, end = found[0]
+    return (
+        f"an XGBoost file does not say which number its training took for a missing value, and some end in one that "
+        f"often is: {named}; if it was trained with missing={end:g}, leave those cells of the table empty and write "
+        f'missing = "model" under [attributes.{name}].',
+    )
 
 
 def _best_rounds(learner: Mapping[str, Any], model: Mapping[str, Any], trees: int) -> int:
