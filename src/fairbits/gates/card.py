@@ -44,20 +44,21 @@ def card_section(folder: str | Path, *, level: int = 2) -> str:
     ]
     figures = measured.get("figures", measured)
     for key, words in (
-        ("rows", "people of the table"),
-        ("k_mean", "mean k"),
+        ("rows", "people examined, rows of the table"),
+        ("k_mean", "their mean k"),
         ("k_max", "largest k among them"),
-        ("flip_rate", "share whose decision flips"),
+        ("flip_rate", "share of them whose decision flips"),
     ):
         value = figures.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             shown = f"{value:.1%}" if key == "flip_rate" else f"{value:,.2f}" if key == "k_mean" else f"{value:,.0f}"
-            lines.append(f"| {words} | {shown} | {'exact' if key in ('rows', 'k_max') else 'statistical'} |")
+            lines.append(f"| {words} | {shown} | exact |")
     for key, words in (("cases", "people that the search examined"), ("id_cases", "of them, decision flips")):
         if isinstance(summary.get(key), int):
             lines.append(f"| {words} | {summary[key]:,} | found |")
     if isinstance(summary.get("k_max"), int):
-        lines.append(f"| largest k that the search found | {summary['k_max']} | lower bound |")
+        kind = "exact: it cannot be more" if "k_max" in summary.get("exact", ()) else "lower bound"
+        lines.append(f"| largest k that the search found | {summary['k_max']} | {kind} |")
     lines += ["", *_verdict(_optional(run.folder / FILE), run.manifest["identity"]["id"])]
     return "\n".join(lines).rstrip() + "\n"
 
