@@ -22,8 +22,8 @@ CITATION = (
     "Fairness Defects in Deep Neural Networks. ICSE 2023."
 )
 _SEARCH = (
-    "A search finds what it finds: its largest k is a lower bound, unless more is not possible. Only figures called "
-    "exact rest on everybody they speak of."
+    "A search finds what it finds: its largest k is a lower bound, unless it has reached its limit. Only figures "
+    "called exact rest on everybody they speak of."
 )
 LIMITS = (
     "Twins are the same person with other protected values. Some of them may be people who could not exist; the "

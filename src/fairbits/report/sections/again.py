@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: What the word beside a figure means.
 KINDS = {
-    "exact": "Everybody that the figure speaks of was asked, or more is not possible.",
+    "exact": "Everybody that the figure speaks of was asked, or it has reached its limit.",
     "proved": "It holds for everybody, asked or not: by the way the model is made, or by bounds over sets of people.",
     "statistical": "An estimate from a sample: it would move with other people drawn in the same way.",
     "lower bound": "What a search found: there may be more.",
