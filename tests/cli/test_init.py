@@ -62,6 +62,21 @@ def test_a_table_becomes_a_subject(folder: Path) -> None:
     assert found["m"] == 4
 
 
+def test_a_protected_column_that_the_model_does_not_take_is_shown_as_observed(folder: Path) -> None:
+    io = pytest.importorskip("skops.io", reason="skops is not installed")
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+
+    frame = pd.read_csv(folder / "people.csv")[["age", "sex", "years_employed", "hired"]]
+    frame.to_csv(folder / "people.csv", index=False)
+    io.dump(LogisticRegression().fit(frame[["age", "years_employed"]], frame["hired"]), folder / "model.skops")
+    done = init(folder, "--model", "model.skops", "--target", "hired", "--protected", "sex,age", "--as-is", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "age (protected)" in done.stdout
+    assert "sex (observed, no input)" in done.stdout
+    assert 'protected = "observed"' in (folder / "subject.toml").read_text(encoding="utf-8")
+
+
 def test_questions_are_asked_only_for_what_is_missing(folder: Path) -> None:
     done = fairbits_alone("init", "people.csv", cwd=folder, input="hired\ny\nsex\nno\n")
     assert done.returncode == 0, done.stderr

@@ -36,10 +36,11 @@ def show(drafted: Drafted, out: Path, rows: int) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("attribute", "kind", "values"):
         table.add_column(heading)
-    for attribute in schema.attributes:
-        name = Text(harmless(attribute.name), style="bold" if attribute.protected else "")
-        if attribute.protected:
-            name.append(" (protected)", style="yellow")
+    for attribute in (*schema.attributes, *schema.observed):
+        observed = attribute in schema.observed
+        name = Text(harmless(attribute.name), style="bold" if attribute.protected or observed else "")
+        if attribute.protected or observed:
+            name.append(" (observed, no input)" if observed else " (protected)", style="yellow")
         table.add_row(name, attribute.kind, Text(harmless(_values(attribute))))
     console.print(table)
     outputs = "" if subject is None else _outputs(subject)
