@@ -319,7 +319,8 @@ class Encoding:
     def of_columns(cls, schema: Schema, order: Sequence[str] = ()) -> Encoding:
         """Inputs are columns of a table: one per attribute, or one per label of a category spread over several columns.
 
-        A label that has no column of its own (a dropped value) is zero in all columns of its category.
+        A label that has no column of its own (a dropped value) is zero in all columns of its category; an attribute
+        none of whose columns is in the order is not seen.
 
         Parameters
         ----------
@@ -340,10 +341,14 @@ class Encoding:
         place = {name: i for i, name in enumerate(ranked)}
         parts: list[Part] = []
         for attribute, names in zip(schema.attributes, own, strict=True):
-            columns = np.array([place[name] for name in names], dtype=np.int64)
-            there = [place for place, name in enumerate(attribute.columns) if name]
-            hot = np.eye(len(attribute.columns))[:, there]
-            parts.append(Lookup(columns, hot) if attribute.columns else Numeric(int(columns[0])))
+            columns = np.array([place[name] for name in names if name in place], dtype=np.int64)
+            if not len(columns):
+                parts.append(Unseen())
+            elif attribute.columns:
+                there = [label for label, name in enumerate(attribute.columns) if name in place]
+                parts.append(Lookup(columns, np.eye(len(attribute.columns))[:, there]))
+            else:
+                parts.append(Numeric(int(columns[0])))
         return cls(parts)
 
     @classmethod

@@ -373,10 +373,7 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     spread = dummy_encoding(estimator.feature_names_in_, schema)
     if spread is not None:
         return spread
-    columns = checked_columns(estimator.feature_names_in_, schema)
-    if set(columns) == set(table_columns(schema)):
-        return Encoding.of_columns(schema, columns)
-    return Encoding.identity(schema, columns=columns)
+    return Encoding.of_columns(schema, checked_columns(estimator.feature_names_in_, schema))
 
 
 def _behind(

@@ -50,10 +50,6 @@ def says_encoding(subject: Subject) -> bool:
     bool
         False where the model brings encoders of its own.
     """
-    if has_table_file(subject):
-        stated = section_of(read_document(Path(str(subject.source))), "model").get("encoding")
-        if stated is not None:
-            return True
     return encoding_word(subject) is not None
 
 
@@ -83,11 +79,9 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
         table = {"path": _relative(source.parent / str(stated["path"]), folder)}
         if "delimiter" in stated:
             table["delimiter"] = str(stated["delimiter"])
-        word = section_of(document, "model").get("encoding")
-    else:
-        word = encoding_word(subject)
+    word = encoding_word(subject)
     if word is not None:
-        about["encoding"] = str(word)
+        about["encoding"] = word
     return tomlkit.dumps(document_of_subject(subject, {**about, **subject.options.section()}, table))
 
 

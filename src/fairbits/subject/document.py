@@ -83,6 +83,14 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     source = _source(model_section, file)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
+    notes = _outside_notes(file, source, table_section)
+    if loaded.encoding is not None:  # it names its columns, or encodes them itself: another encoding would be a mistake
+        encoding = None
+        if model_section.get("encoding") in ("codes", "one-hot"):
+            notes += (
+                f"encoding = {model_section['encoding']!r} under [model] is not used: the model itself says how it "
+                f"takes its columns.",
+            )
     table = table_from_arrow(data, schema, file=place)
     name = str(document.get("name", file.stem))
     return make_subject(
@@ -92,7 +100,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         table,
         encoding=encoding,
         options=options,
-        notes=_outside_notes(file, source, table_section),
+        notes=notes,
         source=str(file.resolve()),
         original=source,
     )

@@ -95,7 +95,7 @@ def _model(draft: Draft, folder: Path) -> Any:
         section["score_of"].comment(_why(draft))
     if any(attribute.columns for attribute in draft.schema.attributes):
         section.add("encoding", "columns")
-        section["encoding"].comment("the model takes the table's columns as they are, in their order")
+        section["encoding"].comment("the model takes the table's columns as they are")
     if draft.trouble is not None or draft.model is None:
         for line in _MODEL_HINTS:
             if line.partition(" ")[0] not in section:

@@ -113,7 +113,15 @@ def encoding_word(subject: Subject) -> str | None:
     for word, make in (("codes", Encoding.identity), ("one-hot", Encoding.one_hot)):
         if subject.encoding.same_as(make(subject.schema, columns=columns)):
             return word
-    return "columns" if subject.encoding.same_as(Encoding.of_columns(subject.schema)) else None
+    return "columns" if subject.encoding.same_as(Encoding.of_columns(subject.schema, _order(subject))) else None
+
+
+def _order(subject: Subject) -> list[str]:
+    """The table's columns in the order of the model's inputs, as far as one input is one column."""
+    places: dict[str, int] = {}
+    for attribute, part in zip(subject.schema.attributes, subject.encoding.parts, strict=True):
+        places.update(zip(attribute.own_columns, map(int, part.columns), strict=False))
+    return sorted(places, key=places.__getitem__)
 
 
 def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
