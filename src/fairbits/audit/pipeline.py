@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
@@ -15,7 +16,7 @@ import numpy as np
 from fairbits.audit.run import AuditRun
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
-from fairbits.engine import work_time
+from fairbits.engine import compiled_ahead, work_time
 from fairbits.errors import OptionError, UsageError, choose_from
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do, HasActivations, HasTrees, Network
@@ -51,6 +52,8 @@ REPAIR_MEASURES = 10
 MOST, AROUND = 1.3, 6.0
 #: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
 KEPT = 15.0
+#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
+COMPILED_AHEAD = 10.0
 
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
@@ -279,7 +282,10 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    return _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False)).do()
+    auditing = _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False))
+    long = auditing.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
+    with compiled_ahead() if long else nullcontext():
+        return auditing.do()
 
 
 class _Auditing:

@@ -1,3 +1,4 @@
+from .ahead import compiled_ahead as compiled_ahead
 from .batches import spread as spread
 from .batches import writeable as writeable
 from .box_layers import BoxNetwork as BoxNetwork

@@ -49,7 +49,7 @@ def rendered(template: str, **values: Any) -> str:
     )
 
 
-def linked(template: str, **values: Any) -> Markup:
+def part(template: str, **values: Any) -> Markup:
     """A piece of a page from the text of a template, which sees the macros as ``p``.
 
     Parameters

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -32,13 +33,43 @@ def _fingerprint() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
+#: Each waits for a kernel while another process compiles it, and says whether it had to.
+compiled_elsewhere: list[Callable[[str], bool]] = []
+
+
+def is_on_disk(kernel: Any) -> bool:
+    """Whether some process on this machine has compiled a kernel.
+
+    Parameters
+    ----------
+    kernel
+        A kernel.
+
+    Returns
+    -------
+    bool
+        Also true where nothing can be kept on disk, so that there is nothing to be found there.
+    """
+    cache = kernel._cache
+    if not isinstance(cache, KernelCache):
+        return True
+    return any(Path(cache.cache_path).glob(f"*{kernel.py_func.__qualname__}*.nbi"))
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
     """Numba's copies on disk, read without preparing the compiler.
 
     Before it reads a copy, Numba looks through all installed packages for extensions of its own and fills its tables
     of everything that it could compile, which takes longer than reading and running a kernel. A copy is machine code
     and needs none of that; where there is no copy, both are done before Numba begins to compile.
+
+    Attributes
+    ----------
+    seconds_waited
+        How long this process has waited for kernels that another one compiled.
     """
+
+    seconds_waited = 0.0
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read the copy for a signature.
@@ -56,11 +87,20 @@ class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
             What Numba calls a compile result; None where there is no copy.
         """
         rtsys.initialize(target_context)  # the memory manager, which machine code calls
+        found = self._read(sig, target_context)
+        if found is None and compiled_elsewhere:
+            begin = time.perf_counter()
+            waited = [wait(self._py_func.__name__) for wait in compiled_elsewhere]
+            KernelCache.seconds_waited += time.perf_counter() - begin
+            found = self._read(sig, target_context) if any(waited) else None
+        if found is None:
+            entrypoints.init_all()
+        return found
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
         found = None
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(sig, target_context)
-        if found is None:
-            entrypoints.init_all()
         return found
 
 
