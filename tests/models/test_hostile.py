@@ -295,6 +295,10 @@ def keras_layer(kind: str, module: str = "keras.layers", **config: Any) -> dict[
     return {"module": module, "class_name": kind, "config": {"name": kind.lower(), **config}, "registered_name": None}
 
 
+#: What Keras builds a layer for, whatever comes into it.
+BUILT = {"build_config": {"input_shape": [None, 10**9]}}
+
+
 @pytest.mark.parametrize(
     ("layers", "said"),
     [
@@ -302,6 +306,10 @@ def keras_layer(kind: str, module: str = "keras.layers", **config: Any) -> dict[
         ([keras_layer("InputLayer", batch_shape=[None, 10**9]), keras_layer("Dense", units=10**3)], "declares"),
         ([keras_layer("InputLayer", batch_shape=[None, 9]), *[keras_layer("Dense", units=9000)] * 3], "declares"),
         ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("RepeatVector", n=10**12)], "bytes allow"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=4) | BUILT], "declares"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LayerNormalization") | BUILT], "declares"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LSTM", units=4) | BUILT], "bytes allow"),
+        ([keras_layer("Sequential", layers=[keras_layer("Dense", units=4)]) | BUILT], "declares"),
         ([keras_layer("Dense", units=-4)], "units"),
         ([keras_layer("Lambda", function={"class_name": "__lambda__"})], "code of its own"),
         ([keras_layer("system", module="os")], "not Keras's"),
