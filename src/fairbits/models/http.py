@@ -269,10 +269,12 @@ class Endpoint:
             raise _TryAgainError(f"it did not answer within {seconds:g} s", silent=True) from None
         except self._httpx.TransportError as error:
             raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
-        except self._httpx.HTTPError as error:
-            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
+        except _TryAgainError:
+            raise
         except _BadAnswerError as error:
             raise ModelError(f"the endpoint {self.url!r} {error}") from None
+        except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
+            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
         return self._read(content, rows)
 
     def _check_status(self, answer: Any) -> None:
