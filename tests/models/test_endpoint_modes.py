@@ -118,6 +118,8 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     ),
     "brotli": (says(b"\x0b\x02\x80", headers={"Content-Encoding": "br"}), "in the encoding 'br'", 1),
     "zstd": (says(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}), "in the encoding 'zstd'", 1),
+    "gzip cut off": (says(gzip.compress(GOOD)[:-6], headers={"Content-Encoding": "gzip"}), "end too early", 1),
+    "gzip and more": (says(gzip.compress(GOOD) + b"[]", headers={"Content-Encoding": "gzip"}), "more after the end", 1),
     "no gzip": (says(GOOD, headers={"Content-Encoding": "gzip"}), "cannot be unpacked", 1),
     # shape
     "digits in a text": (says(b'{"scores": "12"}'), EXPECTED, 1),
