@@ -41,6 +41,9 @@ Job = Callable[[Any, Tell], None]
 _START = 120.0
 #: How often the parent looks at the child's memory.
 _TICK = 0.02
+#: So many times its seconds a job may take by the clock where others hold the processors: time in which it could have
+#: run, had there been one for it, is not counted against it.
+_PATIENCE = 5
 #: Seconds to wait for processes that the job has left behind.
 _COPIES = 1.0
 #: Address space beyond the memory limit that threads and libraries reserve without using it.
@@ -107,7 +110,8 @@ def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[s
     given
         Anything that can be pickled.
     seconds
-        Time from when the child begins.
+        Time from when the child begins; the time in which it waits for a processor is not counted, up to four times
+        these seconds.
     memory
         Bytes that it may take on top of what it has then.
     needs
@@ -166,24 +170,27 @@ class _Nursery:
             with contextlib.suppress(ImportError):
                 importlib.import_module(package)
         known: dict[str, Any] = {}
-        until, most, child = time.monotonic() + _START, None, 0
-        fault = ""
+        child, began, fault = None, time.monotonic(), ""
         for facts in self._lines():
             known |= facts
-            if "pid" in facts and most is None:
-                child = int(facts["pid"])
-                until, most = time.monotonic() + seconds, _resident(child) + memory
+            if "pid" in facts and child is None:
+                child = _Child(int(facts["pid"]), seconds, memory)
                 self._send(_GO)
             if "ended" in facts:
                 break
             if not fault:
-                fault = self._beyond(child, until, most, known, seconds, memory)
+                if known.get("forked"):
+                    fault = "doubles its process (fork)"
+                elif child is not None:
+                    fault = child.beyond(known)
+                elif time.monotonic() - began > _START:
+                    fault = f"does not begin within {_START:g} s"
                 if fault:
-                    _kill(child or self.process.pid)
+                    _kill(child.pid if child else self.process.pid)
         else:
             known.setdefault("ended", self.process.wait())
         if child:
-            _kill(child)  # whatever it left behind
+            _kill(child.pid)  # whatever it left behind
         return ChildOutcome(fault, known=known) if fault else _ending(int(known["ended"]), known, memory)
 
     def close(self) -> None:
@@ -194,19 +201,6 @@ class _Nursery:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-    def _beyond(
-        self, child: int, until: float, most: int | None, known: dict[str, Any], seconds: float, memory: int
-    ) -> str:
-        if known.get("forked"):
-            return "doubles its process (fork)"
-        if most is not None and _resident(child) > most:
-            known["memory"] = True
-            return _too_much(memory)
-        if time.monotonic() > until:
-            known["time"] = True
-            return f"does not end within {seconds:g} s"
-        return ""
 
     def _send(self, content: bytes) -> None:
         assert self.process.stdin is not None  # noqa: S101 - opened above
@@ -234,6 +228,31 @@ class _Nursery:
                 return
             facts = json.loads(line)
             yield facts if isinstance(facts, dict) else {}
+
+
+class _Child:
+    """A child at work, as the parent sees it: from the instant in which it is let go."""
+
+    def __init__(self, pid: int, seconds: float, memory: int):
+        self.pid, self.seconds, self.memory = pid, seconds, memory
+        self.until, self.most = time.monotonic() + seconds, _resident(pid) + memory
+        self.waited, self.worked = _waited(pid), _worked(pid)
+
+    def beyond(self, known: dict[str, Any]) -> str:
+        """What it has too much of, which becomes known; nothing where all is well."""
+        if _resident(self.pid) > self.most:
+            known["memory"] = True
+            return _too_much(self.memory)
+        late = time.monotonic() - self.until
+        if late > 0 and not self._may_wait(late):
+            known["time"] = True
+            return f"does not end within {self.seconds:g} s"
+        return ""
+
+    def _may_wait(self, late: float) -> bool:
+        """Whether it is late only because others hold the processors: it had less of them than its seconds."""
+        waited = min(_waited(self.pid) - self.waited, (_PATIENCE - 1) * self.seconds)
+        return late < waited and _worked(self.pid) - self.worked < self.seconds
 
 
 def nursery() -> None:
@@ -366,6 +385,23 @@ def _resident(process: int) -> int:
         return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
         return 0
+
+
+def _waited(process: int) -> float:
+    """Seconds in which a process could have run, had a processor been free for it."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        return 0.0
+
+
+def _worked(process: int) -> float:
+    """Seconds of processors that a process, its threads and its ended children have had."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+        return sum(int(one) for one in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        return 0.0
 
 
 def _kill(process: int) -> None:
