@@ -286,3 +286,19 @@ def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema:
     with writing(tmp_path, people_schema, resume=True) as again:
         assert again.before is not None
         assert again.before.state == {"rounds": 3}
+
+
+def test_a_byte_that_changed_inside_a_part_is_noticed(tmp_path: Path, people_schema: Schema, rng) -> None:
+    """Wherever it is: most of them stop no reader, and would only change figures."""
+    write_run(tmp_path, people_schema, rng)
+    part = parts_of(tmp_path)[1]
+    sound, cases, silent = part.read_bytes(), Run.open(tmp_path).cases(), 0
+    for place in rng.integers(4, len(sound) - 8, 25):
+        content = bytearray(sound)
+        content[place] ^= 0xFF
+        part.write_bytes(content)
+        run = Run.open(tmp_path)
+        silent += not run.damaged
+        run.verify()
+        assert list(run.damaged) == [part.name] or run.cases().equals(cases), place
+    assert silent > 8  # else this would show nothing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -58,6 +58,7 @@ def debug(
     if not executor.many and (retrain or trainings) and cores > 1:
         trainers = ExecutorOptions(min(cores, trainings or cores))
     opened = Run.open(run)
+    warn_of_damage(opened)
     with _stages(shown=not as_json) as stage:
         found = debug_run(
             opened,

@@ -17,7 +17,7 @@ from fairbits.cli.options import (
     names_of,
     threads_of,
 )
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -81,7 +81,9 @@ def repair(
             executor_options=executor_options_of(workers, ray, threads),
             watch=watch,
         )
-    quality = Run.open(run).manifest.get("quality")
+    opened = Run.open(run)
+    warn_of_damage(opened)
+    quality = opened.manifest.get("quality")
     if as_json:
         print_json({"run": str(run), "quality": quality, **document(result)})
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import Json, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def report(
     from fairbits.store import Run
 
     opened = Run.open(run)
+    warn_of_damage(opened)
     with progress_bar("measuring") as progress:
         data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
     page = write_report(data, out or opened.folder)
