@@ -12,12 +12,13 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter, TaskWriter
+from fairbits.store import Run, RunWriter, TaskWriter, read_parquet, write_parquet
 from fairbits.store.files import read_json
 from fairbits.store.records import Layout
 from tests.conftest import random_people
@@ -302,3 +303,14 @@ def test_a_byte_that_changed_inside_a_part_is_noticed(tmp_path: Path, people_sch
         run.verify()
         assert list(run.damaged) == [part.name] or run.cases().equals(cases), place
     assert silent > 8  # else this would show nothing
+
+
+def test_files_beside_the_parts_have_checksums_too(tmp_path: Path, rng) -> None:
+    path, table = tmp_path / "rows.parquet", pa.table({"a": rng.normal(size=2_000)})
+    write_parquet(path, table)
+    assert read_parquet(path, remedy="x").equals(table)
+    content = bytearray(path.read_bytes())
+    content[5_000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OptionError, match=r"is damaged .*checksum"):
+        read_parquet(path, remedy="x")

@@ -135,7 +135,7 @@ def _read_binary(file: Path) -> pa.Table:
         from pyarrow import parquet
 
         with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
-            return parquet.ParquetFile(opened).read()
+            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
     from pyarrow import feather
 
     with file.open("rb") as opened:

@@ -140,6 +140,26 @@ def json_of(path: Path) -> Any:
         raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
 
 
+def write_parquet(path: Path, table: pa.Table, **settings: Any) -> None:
+    """Write a Parquet file of a run, whole or not at all, with a checksum in every page.
+
+    Parameters
+    ----------
+    path
+        The file.
+    table
+        Its content.
+    **settings
+        How pyarrow writes it, such as ``compression="lz4"``.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, write_page_checksum=True, **settings)
+    write_whole(path, memoryview(sink.getvalue()))
+
+
 def read_parquet(
     path: Path, *, remedy: str, columns: list[str] | None = None, max_rows: int = MAX_TABLE_ROWS
 ) -> pa.Table:
@@ -173,7 +193,7 @@ def read_parquet(
     with reading(path, remedy):
         if path.stat().st_size > MAX_UNPACKED:
             raise too_much
-        file = parquet.ParquetFile(io.BytesIO(path.read_bytes()))
+        file = parquet.ParquetFile(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
         if file.metadata.num_rows > max_rows:
             raise OptionError(
                 f"{str(path)!r} has {file.metadata.num_rows:,} rows, where at most {max_rows:,} make sense; {remedy}."
