@@ -314,3 +314,11 @@ def test_files_beside_the_parts_have_checksums_too(tmp_path: Path, rng) -> None:
     path.write_bytes(content)
     with pytest.raises(OptionError, match=r"is damaged .*checksum"):
         read_parquet(path, remedy="x")
+
+
+def test_a_number_that_no_arithmetic_takes_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(f'{{"seed": {2**128 - 1}, "cases": {"9" * 400}}}')
+    with pytest.raises(OptionError, match=r"is damaged \(a number has 400 digits\)"):
+        read_json(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(f'{{"seed": {2**128 - 1}}}')
+    assert read_json(tmp_path / "a.json") == {"seed": 2**128 - 1}

@@ -19,6 +19,8 @@ from fairbits.store.location import is_local
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Bits of the largest whole number in a file of a run: beyond them it is no float, and arithmetic would fail.
+_BITS = 1000
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"
 #: The largest JSON files of runs, those of hundreds of repairs, have a few megabytes.
@@ -110,6 +112,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
+def _integer(digits: str) -> int:
+    """A whole number, unless it is one that no count, code or seed can be."""
+    found = int(digits)
+    if abs(found) >> _BITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return found
+
+
 def json_of(path: Path) -> Any:
     """Whatever a JSON file holds.
 
@@ -131,7 +141,7 @@ def json_of(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_JSON:
             raise OptionError(f"{str(path)!r} has more than {MAX_JSON >> 20} MB; no file of a run is that large.")
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), parse_int=_integer)
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
     except RecursionError:
