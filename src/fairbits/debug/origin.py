@@ -202,8 +202,8 @@ class _Shares:
         """The ends of the share by normal theory.
 
         If the errors of trainings are normal with p dimensions, F = (V + (R − 1)C) / (V − C) has the noncentral F
-        law with p and p(R − 1) degrees of freedom and noncentrality R·p·share / (1 − share). p is told by how unequal
-        the eigenvalues of the errors' products are (the moments of a Wishart matrix); 1 where all errors are alike.
+        law with p and p(R − 1) degrees of freedom and noncentrality R·p·share / (1 − share). p is estimated from how
+        unequal the eigenvalues of the errors' products are (moments of a Wishart matrix); 1 where all errors are alike.
         """
         n = self.trainings
         table = self.whole[self.first :, self.first :]

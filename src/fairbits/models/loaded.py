@@ -88,7 +88,7 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     return Loaded(model, encoding, order, tuple(notes))
 
 
-def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
+def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
     """A schema without a target takes the classes of a model that classifies, and a note says so.
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
@@ -119,7 +119,7 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
     return settled, (note,)
 
 
-def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
+def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
     """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
 
     Parameters

@@ -278,8 +278,8 @@ def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return place[codes]
 
 
-def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+def _some(rows: npt.NDArray[np.int64], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rows if len(rows) <= count else np.sort(rng.choice(rows, count, replace=False))
 
 
 def _mixed(summaries: Floats, wanted: Floats) -> Floats:

@@ -232,7 +232,7 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
     plan, held_out = judged[0].figures if repair is None else repair.plan, judged[1]
     figures, evaluation = held_out.figures, held_out.evaluation
     ratio, attribute = _lowest_ratio(held_out.groups)
-    told = max(held_out.indirect, key=lambda one: one.bits, default=None)
+    strongest = max(held_out.indirect, key=lambda one: one.bits, default=None)
     bound = None if repair is None else repair.k_max_proved
     limit = float(np.log2(max(setting.own.m, 2) if bound is None else bound))  # what is proved bounds the interval too
     bits = bounded_means(
@@ -259,9 +259,11 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
         impact_attribute=attribute,
         selection_gap=figures.selection_gap,
         odds_gap=figures.odds_gap,
-        indirect_bits=None if told is None else Estimate(told.bits, told.low, max(told.bits, told.high)),
-        indirect_attribute=None if told is None else told.attribute,
-        indirect_placebo=None if told is None else told.placebo,
+        indirect_bits=None
+        if strongest is None
+        else Estimate(strongest.bits, strongest.low, max(strongest.bits, strongest.high)),
+        indirect_attribute=None if strongest is None else strongest.attribute,
+        indirect_placebo=None if strongest is None else strongest.placebo,
         k_mean_cases=figures.k_mean,
         id_rate_cases=figures.id_rate,
         k_max_proved=bound,

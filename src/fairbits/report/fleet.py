@@ -118,9 +118,9 @@ class Fleet:
         first = ranked[0]
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
         if not any(one.bits for one in ranked):
-            told = max(ranked, key=lambda one: one.indirect or 0.0)
-            if told.indirect:
-                found = f"of “{told.name}” tells at least {told.indirect:.2f} bits about {told.indirect_about}"
+            worst = max(ranked, key=lambda one: one.indirect or 0.0)
+            if worst.indirect:
+                found = f"of “{worst.name}” tells at least {worst.indirect:.2f} bits about {worst.indirect_about}"
                 none = f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute"
                 return f"{none}; the score {found}{rest}."
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."

@@ -21,7 +21,7 @@ class Signals:
     """What a shard hears and says while it is being done."""
 
     stop: Callable[[], bool]  # whether to end early
-    tell: Callable[[Any], None]  # progress callback; ignored in another process
+    progress: Callable[[Any], None]  # progress callback; ignored in another process
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import told_from
+from fairbits.models.loaded import output_kind_of
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.trial import layers_of, rows_for
@@ -90,7 +90,9 @@ class TorchModel(SeveralClasses):
         outputs = found.shape[1]
         # Without a target nobody says whether one number is a value; several numbers are classes.
         unknown = schema is not None and schema.target is None and found.shape[1] > 1
-        output = options.output or told_from(found, regression=schema is not None and schema.regression and not unknown)
+        output = options.output or output_kind_of(
+            found, regression=schema is not None and schema.regression and not unknown
+        )
         layers = layers_of(run, module, rows) if options.layers is None else options.layers
         for name in layers:
             if name not in dict(module.named_modules()):

@@ -140,7 +140,7 @@ def _rows(names: Sequence[str]) -> tuple[Picture, Frame]:
     made = picture(420, height)
     ax = frame(made, (92, 48, 408, height - 8), grid="x")
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ticks(ax, "y", range(len(names)), list(names), most=40)
+    ticks(ax, "y", range(len(names)), list(names), max_labels=40)
     return made, ax
 
 

@@ -53,7 +53,7 @@ def open_executor(
     job: Job,
     *,
     stop: Callable[[], bool] | None = None,
-    tell: Callable[[Any], None] | None = None,
+    progress: Callable[[Any], None] | None = None,
 ) -> Executor:
     """An executor for a job, to be used as a context manager.
 
@@ -65,7 +65,7 @@ def open_executor(
         What workers prepare once and do for each shard.
     stop
         Asked between batches where the work is done in this process; true ends a shard early.
-    tell
+    progress
         Progress callback; only work in this process calls it.
 
     Returns
@@ -90,4 +90,4 @@ def open_executor(
         from fairbits.scale.executors.processes import Processes
 
         return Processes(job, workers=executor_options.workers, threads=executor_options.each or 1)
-    return InProcess(job, stop=stop or (lambda: False), tell=tell or (lambda _: None))
+    return InProcess(job, stop=stop or (lambda: False), progress=progress or (lambda _: None))
