@@ -124,8 +124,8 @@ def slots_note(slots: Sequence[Slot]) -> tuple[str, ...]:
         return ()
     order = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
     return (
-        f"the model has {len(slots)} inputs, which are filled in the order of the table: {order}; if that is not how it "
-        f"was trained, put the columns in its order under [model] columns.",
+        f"the model has {len(slots)} inputs, which are filled in the order of the table: {order}; if that is not how "
+        f"it was trained, put the columns in its order under [model] columns.",
     )
 
 

@@ -19,9 +19,20 @@ from fairbits.models.options import ModelOptions, Output
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them.
+    """A model as its file or object gave it, with what that says about itself.
 
-    ``named`` says that an adapter has gone by the model's own names already, so that nobody had to guess.
+    Attributes
+    ----------
+    model
+        The model.
+    encoding
+        How people become its inputs; None where the plain encoding that fits will do.
+    classes
+        Its classes in the order of its outputs; None where it does not name them.
+    notes
+        What was guessed or fell back, as sentences that every output shows.
+    named
+        Whether the adapter has gone by the model's own names of columns and classes, so that none of them was guessed.
     """
 
     model: Model

@@ -27,7 +27,28 @@ _TRIAL = 64
 
 
 class TorchModel(SeveralClasses):
-    """``layers`` are names of submodules with (n, width) outputs; the last layer is the output after its head."""
+    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read.
+
+    Parameters
+    ----------
+    module
+        The module, in evaluation mode.
+    inputs, outputs
+        Numbers of inputs and outputs.
+    output
+        What the outputs are (logits, probabilities, values).
+    layers
+        Names of submodules whose outputs are (n, width): the layers that debugging sees, the last one after its head.
+    favourable
+        Position of the output that is the score; 1 by default.
+    held
+        Neurons that are held at a value.
+    batch
+        Rows that go through the module at a time.
+    someone
+        One encoded person whom the module takes, (1, inputs), by which widths of layers are found out; zeros by
+        default.
+    """
 
     def __init__(
         self,

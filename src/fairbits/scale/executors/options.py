@@ -13,9 +13,16 @@ from fairbits.scale.tasks import Executor, Job
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
-    """``workers`` processes, or a ``ray`` cluster ("local" or an address), with so many ``threads`` each.
+    """Who does the work: this process, worker processes, or a Ray cluster.
 
-    Threads default to one for every worker, and to all cores where there is only this process.
+    Parameters
+    ----------
+    workers
+        Number of worker processes; one, or none given, is this process.
+    ray
+        "local", or the address of a Ray cluster.
+    threads
+        Threads of each worker. By default one for every worker, and all cores where there is only this process.
     """
 
     workers: int | None = None
