@@ -36,7 +36,15 @@ MAX_TWIN_SCORES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class PeriodBits:
-    """What the score tells about one attribute in one period; None where there are too few people or one group."""
+    """What the score says about one attribute in one period.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    score
+        The bits; None where there are too few people, or only one group.
+    """
 
     attribute: str
     score: ScoreBits | None

@@ -24,7 +24,17 @@ _SHORT = FuncFormatter(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How often a run of a strategy finds more than one of the yardstick, and the corrected p of the difference."""
+    """How a strategy compares with the yardstick.
+
+    Attributes
+    ----------
+    strategy
+        Its name.
+    a12
+        How often a run of it finds more ID cases than a run of the yardstick, 0 to 1.
+    p
+        The p-value of the difference, corrected for all comparisons.
+    """
 
     strategy: str
     a12: float
