@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairbits.diff import ModelDiff
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
-    from fairbits.repair import Alternatives, RepairResult
+    from fairbits.repair import Alternatives, Proposer, RepairResult
     from fairbits.search import Budget, Strategy
     from fairbits.store import Run
 
@@ -477,23 +477,75 @@ class Audit:
         """
         return self.open(run.folder).debug(**options)
 
-    def alternatives(self, **options: Any) -> Alternatives:
+    def alternatives(
+        self,
+        *,
+        run: Run | None = None,
+        proposals: Sequence[str | Proposer] | None = None,
+        trials: int = 20,
+        quick: bool = False,
+        evaluations: int = 20_000,
+        out: str | Path | None = None,
+        force: bool = False,
+        seed: int = 0,
+        threads: int | None = None,
+        command: str = "",
+        watch: Callable[[str], None] | None = None,
+    ) -> Alternatives:
         """Every less discriminatory alternative that is known here, judged on the same held-out rows, with its log.
 
         Parameters
         ----------
-        **options
-            Those of :func:`fairbits.audit.alternatives_to`: ``run``, ``proposals``, ``trials``, ``quick``, ``out``,
-            ``seed``, …
+        run
+            A search of this subject, whose cases repairs are planned by; None makes one of ``evaluations`` people.
+        proposals
+            What is tried: names such as "reweigh" ("mitigators" for all), or objects of your own with a ``name`` and a
+            ``propose(planner)``; None tries everything. The guard is always among them.
+        trials
+            Settings that the search over hyper-parameters tries; 0 leaves it out.
+        quick
+            Leave out surgery on weights and distilling, which take longest.
+        evaluations
+            People that the search asks about, where there is no run.
+        out
+            Folder of that search; by default a new folder below ``runs``.
+        force
+            Replace an earlier run in ``out``.
+        seed
+            Same seed, same candidates.
+        threads
+            Number of threads; None means all cores.
+        command
+            The command that makes it again, for the page.
+        watch
+            Progress callback, called with what is being done.
 
         Returns
         -------
         Alternatives
-            ``front`` are the candidates that no other beats.
+            ``front`` are the candidates that no other beats; ``folder`` has the log, the page and their models.
+
+        Raises
+        ------
+        OptionError
+            If a proposal is not known, or ``out`` is not empty.
         """
         from fairbits.audit.alternatives import alternatives_to
 
-        return alternatives_to(self.subject, **options)
+        return alternatives_to(
+            self.subject,
+            run=run,
+            proposals=proposals,
+            trials=trials,
+            quick=quick,
+            evaluations=evaluations,
+            out=out,
+            force=force,
+            seed=seed,
+            threads=threads,
+            command=command,
+            watch=watch,
+        )
 
     def repair(self, run: Run, **options: Any) -> RepairResult:
         """Repair the model by what a run found.

@@ -25,7 +25,14 @@ class AuditRun(Run):
     """A :class:`~fairbits.store.Run` whose model is at hand: ``debug()``, ``repair()`` and ``report()``.
 
     Whatever takes a run takes this one too. The subject is loaded when it is first needed; one that has changed since
-    the search is refused.
+    the search is refused. Open one with :func:`fairbits.open_run`, or get it from :meth:`fairbits.Audit.search`.
+
+    Parameters
+    ----------
+    folder
+        Where the run lies.
+    record
+        The content of run.json.
     """
 
     _given: Subject | None = None
