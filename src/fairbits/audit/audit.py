@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import Alternatives, Proposer, RepairResult
-    from fairbits.search import Budget, Strategy
+    from fairbits.scale import ExecutorOptions
+    from fairbits.search import Budget, Settings, Strategy, Tally
     from fairbits.store import Run
 
 
@@ -222,7 +223,10 @@ class Audit:
         workers: int | None = None,
         ray: str | None = None,
         shards: int | None = None,
+        batch: int | None = None,
         repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
         **options: Any,
     ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept on disk.
@@ -263,8 +267,14 @@ class Audit:
             A Ray cluster to work on: "local", or its address.
         shards
             Number of tasks that the search is cut into; None follows the budget.
+        batch
+            Ask the model about so many people at a time; None follows its speed.
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
+        progress
+            Progress callback, called with the counts so far and the seconds of the search.
+        stop
+            Gives whether to end early; the run can go on later.
         **options
             Options of the strategy, such as ``seeds=100``.
 
@@ -280,7 +290,7 @@ class Audit:
         CapabilityError
             If the strategy needs what the model does not offer, such as gradients.
         """
-        from fairbits.scale import ExecutorOptions, search
+        from fairbits.scale import ExecutorOptions
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         began = work_time()
@@ -296,18 +306,72 @@ class Audit:
             min_plausibility,
             threads,
             measure=measure,
+            batch=batch,
         ).with_strategy(strategy or DEFAULT)
-        executor_options = ExecutorOptions(workers, ray, threads)
-        subject = self._answering(repeats)
+        return self.search_with(
+            settings,
+            out,
+            executor_options=ExecutorOptions(workers, ray, threads),
+            shards=shards,
+            resume=resume,
+            force=force,
+            repeats=repeats,
+            progress=progress,
+            stop=stop,
+            began=began,
+        )
+
+    def search_with(
+        self,
+        settings: Settings,
+        out: str | Path | None = None,
+        *,
+        executor_options: ExecutorOptions | None = None,
+        shards: int | None = None,
+        resume: bool = False,
+        force: bool = False,
+        repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        began: float | None = None,
+        **grants: Unpack[GrantOptions],
+    ) -> AuditRun:
+        """Search under settings that are one record already, such as those of an earlier run.
+
+        Parameters
+        ----------
+        settings
+            Budget, strategy, seed and all else that decides which cases are found.
+        out
+            Folder or address of the run; by default a new folder below ``runs``.
+        executor_options
+            Workers and threads; None works in this process.
+        shards, resume, force, repeats, progress, stop
+            As for :meth:`search`.
+        began
+            When the budget of seconds began to count, on the clock of ``fairbits.engine.work_time``; None: now.
+        **grants
+            What workers may do when they open the subject, such as ``trust_pickle``.
+
+        Returns
+        -------
+        AuditRun
+            The run, with its subject at hand.
+        """
+        from fairbits.scale import search
+
         found = search(
-            subject,
+            self._answering(repeats),
             settings,
             out,
             executor_options=executor_options,
             shards=shards,
             resume=resume,
             force=force,
+            watch=progress,
+            stop=stop,
             began=began,
+            **grants,
         )
         return self.open(found.folder)
 
@@ -573,6 +637,9 @@ class Audit:
         seed: int = 0,
         epsilon: float | None = None,
         threads: int | None = None,
+        rates: bool = False,
+        progress: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Certificate:
         """What can be said about everybody: exact, proved over sets of people, or statistical.
 
@@ -588,6 +655,12 @@ class Audit:
             Of the sample.
         epsilon, threads
             As for :meth:`measure`.
+        rates
+            Also bound how often each group is decided for.
+        progress
+            Progress callback, called with what is being done.
+        stop
+            Gives whether to end early; what is certain by then is said.
 
         Returns
         -------
@@ -598,7 +671,11 @@ class Audit:
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        return certify_subject(self.subject, CertifyOptions(seconds, changes, k, seed, epsilon, threads))
+        options = CertifyOptions(seconds, changes, k, seed, epsilon, threads, rates=rates)
+        quiet: dict[str, Any] = {"stop": stop, "watch": progress}
+        return certify_subject(
+            self.subject, options, **{name: each for name, each in quiet.items() if each is not None}
+        )
 
     def report(self, run: Run, **options: Any) -> Path:
         """Write the report of a run.
