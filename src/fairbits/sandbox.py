@@ -33,9 +33,9 @@ from fairbits import errors
 from fairbits.errors import FairbitsError
 
 #: Tells the job's progress to the parent: facts that count even if the child does not end well.
-Tell = Callable[..., None]
+Notify = Callable[..., None]
 #: Jobs are named, not sent: the child imports them from fairbits itself.
-Job = Callable[[Any, Tell], None]
+Job = Callable[[Any, Notify], None]
 
 #: Seconds for starting Python and importing what the job needs, on a busy machine.
 _START = 120.0
@@ -265,18 +265,18 @@ def nursery() -> None:
         with contextlib.suppress(ImportError):  # the job says what is missing
             importlib.import_module(package)
 
-    def tell(**facts: Any) -> None:
+    def notify(**facts: Any) -> None:
         os.write(reply, (json.dumps(facts) + "\n").encode())
 
     while size := _read(8):
         request = pickle.loads(_read(int.from_bytes(size, "big")))  # noqa: S301 - written by our own parent
         if not hasattr(os, "fork"):
-            _child(request, tell)
+            _child(request, notify)
         child = os.fork()
         if not child:
-            _child(request, tell)
+            _child(request, notify)
         _, status = os.waitpid(child, 0)
-        tell(ended=os.waitstatus_to_exitcode(status))
+        notify(ended=os.waitstatus_to_exitcode(status))
 
 
 def _read(size: int) -> bytes:
@@ -289,15 +289,15 @@ def _read(size: int) -> bytes:
     return found
 
 
-def _child(request: Any, tell: Tell) -> NoReturn:
+def _child(request: Any, notify: Notify) -> NoReturn:
     job, given, memory, seconds, folder, paths = request
     me = os.getpid()
 
-    def tell_once(**facts: Any) -> None:
+    def notify_once(**facts: Any) -> None:
         if os.getpid() != me:  # a copy of the child that goes on with the child's work
-            tell(forked=True)
+            notify(forked=True)
             os._exit(0)
-        tell(**facts)
+        notify(**facts)
 
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # it is the leader of a session already
@@ -306,13 +306,13 @@ def _child(request: Any, tell: Tell) -> NoReturn:
     sys.path[:] = list(dict.fromkeys([*sys.path, *paths]))
     module, _, name = job.partition(":")
     work: Job = getattr(importlib.import_module(module), name)
-    tell(pid=me)
+    notify(pid=me)
     if _read(1) != _GO:
         os._exit(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit(memory, seconds)
     try:
-        work(given, tell_once)
+        work(given, notify_once)
         facts: dict[str, Any] = {"done": True}
     except FairbitsError as error:
         facts = {"error": [type(error).__name__, str(error)]}
@@ -326,7 +326,7 @@ def _child(request: Any, tell: Tell) -> NoReturn:
         facts = {"unexpected": f"{type(error).__name__}: {error}"[:200]}
     if os.getpid() == me:
         _wait_for_copies()
-    tell_once(**facts)
+    notify_once(**facts)
     os._exit(0)
 
 

@@ -469,7 +469,7 @@ class _Ladder:
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 
-            def told(now: Volumes, what: str = what) -> None:
+            def on_volumes(now: Volumes, what: str = what) -> None:
                 self.watch(
                     f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
                 )
@@ -481,7 +481,7 @@ class _Ladder:
                 seconds=seconds,
                 threads=self.options.threads,
                 stop=self.stop,
-                watch=told,
+                watch=on_volumes,
                 seed=self.options.seed,
             )
             drawn = (

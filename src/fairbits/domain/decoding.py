@@ -33,9 +33,16 @@ class Column:
 class Decoder:
     """Codes of the attributes that a model sees, in its order, as frames, arrays or records.
 
-    ``columns`` are the table's columns that it was trained on (default: all of the schema). ``as_text`` names
-    categories whose labels stay text although they look like numbers; ``categorical`` makes frames of pandas
-    categories, for models that were trained on those.
+    Parameters
+    ----------
+    schema
+        The attributes.
+    columns
+        The table's columns that the model was trained on, in its order; all of the schema by default.
+    as_text
+        Categories whose labels stay text although they look like numbers.
+    categorical
+        Whether frames get pandas categories, for models that were trained on those.
     """
 
     def __init__(

@@ -219,7 +219,7 @@ def _try_out(file: Path, max_rows: int) -> None:
     _sound.add(key)
 
 
-def first_reading(given: tuple[str, int], _tell: sandbox.Tell) -> None:
+def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
     """Read a table in the child process, so that a crash of the reader stays there.
 
     Parameters

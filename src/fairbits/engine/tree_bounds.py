@@ -47,7 +47,27 @@ class TreeArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeBoxes:
-    """An ensemble over boxes of people: ``columns`` by place, a code and the number of values of each bin."""
+    """An ensemble over boxes of people: ranges of bins of values that no split separates.
+
+    Attributes
+    ----------
+    arrays
+        The trees, as the kernel takes them.
+    columns
+        Positions of the attributes that some split looks at.
+    codes
+        For each of them, a code of every bin.
+    counts
+        For each of them, how many values every bin holds.
+    factor
+        How many people share a combination of bins: values of attributes that no split looks at.
+    link, slope
+        How the sum becomes a score.
+    complement
+        Whether the score is what the only output leaves to 1.
+    m
+        Twins of a person.
+    """
 
     arrays: TreeArrays
     columns: Integers

@@ -88,7 +88,19 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 class Endpoint:
-    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
+    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered.
+
+    Parameters
+    ----------
+    url
+        Address that takes a POST with ``{"rows": [...]}`` and answers with one score per row.
+    decoder
+        Turns codes into the records that are sent.
+    options
+        Rows per request, requests at a time, rate, timeout, retries and headers.
+    reverse
+        Whether the service's scores speak of the other one of two classes, so that 1 minus the score is taken.
+    """
 
     #: One number per row, by contract.
     outputs = 1

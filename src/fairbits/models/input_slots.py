@@ -122,10 +122,10 @@ def slots_note(slots: Sequence[Slot]) -> tuple[str, ...]:
     """
     if all(len(slot.attributes) == 1 and _plain(slot.attributes[0]) in _plain(slot.name) for slot in slots):
         return ()
-    told = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
+    order = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
     return (
-        f"the model has {len(slots)} inputs, which are filled in the order of the table: {told}; if that is not how it "
-        f"was trained, put the columns in its order under [model] columns.",
+        f"the model has {len(slots)} inputs, which are filled in the order of the table: {order}; if that is not how "
+        f"it was trained, put the columns in its order under [model] columns.",
     )
 
 

@@ -98,11 +98,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if spread is not None and names is not None:
         notes = (*notes, dummy_note(names, schema))
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
-        told = (
+        note = (
             f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
             f"put it into a CalibratedClassifierCV to see how far apart they are."
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
     named = names_decide(schema, classes)
     return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
 

@@ -32,7 +32,24 @@ _OVERVIEW = """
 
 
 class Run:
-    """A run as it is on disk at this moment, finished or not. ``damaged`` names parts that had to be skipped."""
+    """A run as it is on disk at this moment, finished or not; open one with ``open_run``.
+
+    Parameters
+    ----------
+    folder
+        Where the run lies.
+    record
+        The content of run.json.
+
+    Attributes
+    ----------
+    status
+        "running", "finished", "interrupted" or "failed".
+    manifest
+        Settings of the search, as they were written down.
+    damaged
+        Parts that had to be skipped, with the reason.
+    """
 
     def __init__(self, folder: Path, record: dict[str, Any]):
         self.folder = folder

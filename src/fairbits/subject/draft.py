@@ -42,8 +42,24 @@ MAX_TWINS = 1000
 class Draft:
     """What is known about a subject before its file is written.
 
-    ``options`` are what was said about the model. ``said_by_labels`` is the AUC that made init choose which output
-    speaks of which class. ``trouble`` is why the model does not fit, if it does not.
+    Attributes
+    ----------
+    schema
+        The attributes, as the table suggests them.
+    table
+        The file of the table.
+    model
+        The model's file or address; None where none was named.
+    delimiter
+        What stands between the columns of the table's file.
+    options
+        What was said about the model.
+    said_by_labels
+        The AUC by which the labels decided which output speaks of which class; None where they did not.
+    trouble
+        Why the model does not fit; None where it does.
+    others
+        Other readings of the table, to be tried in turn for a model that does not take ``schema`` as it is.
     """
 
     schema: Schema
@@ -53,16 +69,26 @@ class Draft:
     options: ModelOptions = field(default_factory=ModelOptions)
     said_by_labels: float | None = None
     trouble: str | None = None
-    others: tuple[Schema, ...] = ()  # for a model that does not take the schema as it is
+    others: tuple[Schema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came of a draft: the subject that its file describes, or why there is none yet."""
+    """What came of a draft: the subject that its file describes, or why there is none yet.
+
+    Attributes
+    ----------
+    draft
+        The draft, as it was settled.
+    subject
+        The subject; None where there is no model, or where it does not fit.
+    notes
+        What was guessed about the model, as sentences.
+    """
 
     draft: Draft
     subject: Subject | None = None
-    notes: tuple[str, ...] = ()  # what was guessed about the model
+    notes: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> str | None:

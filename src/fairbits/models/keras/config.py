@@ -87,7 +87,7 @@ def _check_weights(path: Path, weights: bytes, options: ModelOptions) -> None:
         raise ModelError(f"the model {str(path)!r} has weights whose reading {outcome.fault}; save it again.")
 
 
-def read_weights(given: tuple[bytes, int], _tell: sandbox.Tell) -> None:
+def read_weights(given: tuple[bytes, int], _notify: sandbox.Notify) -> None:
     """Read every number of a weight file once, in the child process; links out of the file are refused.
 
     Parameters
