@@ -114,9 +114,7 @@ def test_an_option_is_named_with_both_values() -> None:
     words = differences(found[0].document(), found[1])
     assert words == {"model": ['option score_of differs ("approved" there, "none" here)']}
     unsaid = subject(options=ModelOptions(**long)).identity
-    assert differences(unsaid.document(), found[1]) == {
-        "model": ['option score_of differs (none there, "none" here)']
-    }
+    assert differences(unsaid.document(), found[1]) == {"model": ['option score_of differs (none there, "none" here)']}
     assert differences(unsaid.document(), subject(options=ModelOptions(columns=long["columns"])).identity) == {
         "model": ["option headers differs"]
     }

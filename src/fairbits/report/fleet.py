@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from fairbits.errors import OptionError, choose_from
 from fairbits.report.page import rendered
 from fairbits.store import write_json, write_whole
+from fairbits.subject import Quality
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
 #: What models can be ranked by.
@@ -43,7 +45,13 @@ class FleetMember:
     k_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
     indirect: float | None = None  # bits that the score tells about a protected attribute, at least; the most of all
     indirect_about: str = ""  # which attribute that is
+    quality: Mapping[str, Any] | None = None  # how it agrees with the labels, and its decision rule
     scores_only: bool = False  # no model, so no twins: bits and k cannot be known
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """How the model agrees with the labels, and its decision rule, in a line or two."""
+        return () if self.quality is None else Quality.of_figures(dict(self.quality)).lines()
 
     @property
     def used(self) -> float:

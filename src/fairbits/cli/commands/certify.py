@@ -17,6 +17,7 @@ from fairbits.cli.signals import INTERRUPTED, gentle_stop
 if TYPE_CHECKING:
     from fairbits.certify import Certificate
     from fairbits.domain import GrantOptions
+    from fairbits.subject import Subject
 
 _Number = Optional[int]  # noqa: UP045 - typer reads the annotation at run time
 
@@ -73,22 +74,22 @@ def certify(
         else:
             found = certify_run(run, loaded, options, stop=stop, watch=watch)
     if as_json:
-        print_json(document(loaded.name, found))
+        print_json(document(loaded, found))
     else:
         from fairbits.cli.render.certify import show
 
-        show(loaded.name, found)
+        show(loaded, found)
     if found.stopped:
         raise typer.Exit(INTERRUPTED)
 
 
-def document(name: str, found: Certificate) -> dict[str, Any]:
+def document(subject: Subject, found: Certificate) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON.
 
     Parameters
     ----------
-    name
-        Name of the subject.
+    subject
+        The subject, checked against its labels.
     found
         The statements.
 
@@ -98,7 +99,9 @@ def document(name: str, found: Certificate) -> dict[str, Any]:
         Content of ``--json``.
     """
     return {
-        "subject": name,
+        "subject": subject.name,
+        "identity": subject.identity.id,
+        "quality": None if subject.quality is None else subject.quality.figures(),
         "statements": [one.document() for one in found.statements],
         "rates": [one.document() for one in found.rates],
         "notes": list(found.notes),
