@@ -191,7 +191,7 @@ class Audit:
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
         progress
-            Called with the number of people done so far.
+            Called with how many people are done, and how many there are.
 
         Returns
         -------
