@@ -109,6 +109,7 @@ class Audit:
         favourable: object = None,
         ignored: Iterable[str] = (),
         max_twins: int = 1000,
+        threshold: float | None = None,
         name: str = "subject",
         as_is: bool = False,
         **options: Any,
@@ -131,6 +132,8 @@ class Audit:
             Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
         max_twins
             Combinations of protected values at most: protected numbers of many values get ranges.
+        threshold
+            The probability from which on a decision between two classes is favourable; 0.5 by default.
         name
             What to call the subject.
         as_is
@@ -152,7 +155,8 @@ class Audit:
 
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
-        subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen)
+        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
+        subject = subject_of_table(model, table, **asked, options=chosen)
         audit = cls.__new__(cls)
         audit.subject = subject.checked(as_is=as_is)
         return audit
@@ -188,7 +192,7 @@ class Audit:
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
         progress
-            Called with the number of people done so far.
+            Called with how many people are done, and how many there are.
 
         Returns
         -------

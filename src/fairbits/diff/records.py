@@ -256,8 +256,8 @@ class ModelDiff:
 
     @property
     def same(self) -> bool:
-        """Whether no score differs at all."""
-        return self.score_distance_max == 0
+        """Whether no score differs at all, and both decide by the same rule."""
+        return self.score_distance_max == 0 and self.a.quality.rule == self.b.quality.rule
 
     def __getitem__(self, name: str) -> Shift:
         return next(shift for shift in self.shifts if shift.name == name)

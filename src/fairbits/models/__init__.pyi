@@ -57,6 +57,7 @@ from .registry import load_model as load_model
 from .registry import load_with_encoding as load_with_encoding
 from .registry import read_model as read_model
 from .repeated import Repeated as Repeated
+from .repeated import answers_vary as answers_vary
 from .repeated import fresh_scores as fresh_scores
 from .torch.module import TorchModel as TorchModel
 from .trees import TreeModel as TreeModel

@@ -29,6 +29,25 @@ def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:
     return model.fresh_scores(inputs) if isinstance(model, HasFreshScores) else model.scores(inputs)
 
 
+def answers_vary(model: Model, inputs: npt.ArrayLike) -> bool:
+    """Whether a model gives the same rows other scores when it is asked again.
+
+    Parameters
+    ----------
+    model
+        The model.
+    inputs
+        Encoded rows, (n, inputs).
+
+    Returns
+    -------
+    bool
+        Never where there are no rows to ask about.
+    """
+    rows = np.asarray(inputs)
+    return len(rows) > 0 and not np.array_equal(fresh_scores(model, rows), fresh_scores(model, rows))
+
+
 class Repeated(Wrapper):
     """A model whose every score is the mean of several answers; otherwise it can do what the original can.
 

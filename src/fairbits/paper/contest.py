@@ -18,7 +18,7 @@ from fairbits.paper.pace import pace
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
 from fairbits.scale import ExecutorOptions
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
-from fairbits.subject import Subject
+from fairbits.subject import Quality, Subject
 
 #: What every run is judged by, in the order of the tables.
 FIGURES = (
@@ -184,6 +184,7 @@ class StrategyComparison:
     contest: Contest
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
+    quality: Quality | None = None  # how the model agrees with the labels, and its decision rule
 
     @property
     def idle(self) -> list[str]:
@@ -223,6 +224,7 @@ class StrategyComparison:
             rows.append({"strategy": entry.strategy, **figures, "against_dice": verdict, "runs": entry.runs})
         return {
             "subject": self.subject,
+            "quality": None if self.quality is None else self.quality.figures(),
             "terms": str(self.contest.budget),
             "contest": asdict(self.contest),
             "left_out": self.left_out,
@@ -326,7 +328,8 @@ def _compared(
     ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
     verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
     entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
-    result = StrategyComparison(arena.subject.name, contest, entries, left_out)
+    quality = arena.subject.checked(as_is=True).quality
+    result = StrategyComparison(arena.subject.name, contest, entries, left_out, quality)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
     return result

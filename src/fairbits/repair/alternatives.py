@@ -25,7 +25,7 @@ from fairbits.repair.proposals.weights import Surgery
 from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
 from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
 from fairbits.store import Run, check_writable
-from fairbits.subject import Subject
+from fairbits.subject import Quality, Subject
 
 AS_IS = "as it is"
 #: Resamples behind the intervals of mean bits.
@@ -145,6 +145,7 @@ class Alternatives:
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     folder: Path
+    agreement: Quality | None = None  # of the model as it is with the labels of the table, and its decision rule
 
     def __getitem__(self, name: str) -> Alternative:
         return next(one for one in self.candidates if one.name == name)
@@ -165,6 +166,7 @@ class Alternatives:
             "partition": self.partition,
             "regression": self.regression,
             "quality": self.quality,
+            "agreement": None if self.agreement is None else self.agreement.figures(),
             "objectives": list(OBJECTIVES),
             "evidence": asdict(self.evidence),
             "candidates": [asdict(one) for one in self.candidates],
@@ -281,6 +283,7 @@ def find_alternatives(
         left_out=left_out,
         warnings=tuple(warnings),
         folder=run.folder,
+        agreement=subject.quality,
     )
 
 

@@ -18,6 +18,7 @@ from fairbits.report.markdown import text as cell
 from fairbits.report.page import rendered
 from fairbits.report.words import number, percent
 from fairbits.store import write_whole
+from fairbits.subject import Quality
 
 PAGE, MARKDOWN = "alternatives.html", "alternatives.md"
 AS_IS = "as it is"
@@ -62,6 +63,7 @@ class AlternativesData:
     seed: int
     epsilon: float
     command: str
+    agreement: Quality | None = None
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
@@ -114,6 +116,7 @@ def alternatives_of(document: Mapping[str, Any]) -> AlternativesData:
         seed=document["seed"],
         epsilon=document["epsilon"],
         command=document.get("command", ""),
+        agreement=None if document.get("agreement") is None else Quality.of_figures(document["agreement"]),
     )
 
 
@@ -202,6 +205,8 @@ def alternatives_markdown(data: AlternativesData) -> str:
         The record.
     """
     lines = [f"# {cell(data.subject)}: alternatives", "", cell(data.sentence, 400), ""]
+    if data.agreement is not None:
+        lines += [cell(line, 400) for line in data.agreement.lines()] + [""]
     lines += [
         f"Judged on {data.evidence['held_out_rows']:,} rows that no candidate has seen; intervals at 95 %. * marks "
         f"those that no other beats in {data.quality}, direct bits, impact ratio and indirect bits.",

@@ -17,6 +17,7 @@ from fairbits.report.figures.svg import inline_svg
 from fairbits.report.page import rendered
 from fairbits.report.words import number
 from fairbits.store import write_whole
+from fairbits.subject import Quality
 
 #: The strategy that the others are tested against.
 YARDSTICK = "dice"
@@ -107,6 +108,7 @@ class ContestData:
     idle: Sequence[str]
     sentence: str
     command: str
+    quality: Quality | None = None
 
 
 def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
@@ -136,6 +138,7 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
         idle=document["idle"],
         sentence=document["sentence"],
         command=command,
+        quality=None if document.get("quality") is None else Quality.of_figures(document["quality"]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from fairbits.errors import OptionError, choose_from
 from fairbits.report.page import rendered
 from fairbits.store import write_json, write_whole
+from fairbits.subject import Quality
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
 #: What models can be ranked by.
@@ -52,6 +54,8 @@ class FleetMember:
         The most classes that anybody can have, proved; None where nothing is.
     indirect, indirect_about
         Bits that the score carries about a protected attribute, at least, and the attribute with the most.
+    quality
+        How the model agrees with the labels, and its decision rule; None where there are no labels.
     scores_only
         Whether there is no model, and so no twins: bits and k cannot be known.
     """
@@ -75,7 +79,13 @@ class FleetMember:
     k_proved: int | None = None
     indirect: float | None = None
     indirect_about: str = ""
+    quality: Mapping[str, Any] | None = None
     scores_only: bool = False
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """How the model agrees with the labels, and its decision rule, in a line or two."""
+        return () if self.quality is None else Quality.of_figures(dict(self.quality)).lines()
 
     @property
     def used(self) -> float:

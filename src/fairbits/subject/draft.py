@@ -111,6 +111,7 @@ def draft_schema(
     ignored: Iterable[str],
     max_twins: int,
     everything: bool = False,
+    threshold: float | None = None,
 ) -> Schema:
     """The schema of a table, with ranges for protected numbers of many values.
 
@@ -132,6 +133,8 @@ def draft_schema(
         Allowed number of combinations of protected values.
     everything
         Keep dates, identifiers and other columns that say nothing about a person.
+    threshold
+        Probability from which on a decision between two classes is favourable; None takes 0.5.
 
     Returns
     -------
@@ -151,6 +154,7 @@ def draft_schema(
         groups=groups,
         ignored=ignored,
         everything=everything,
+        threshold=threshold,
     )
     wide = {
         a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
@@ -273,6 +277,7 @@ def subject_of_table(
     favourable: object = None,
     ignored: Iterable[str] = (),
     max_twins: int = MAX_TWINS,
+    threshold: float | None = None,
     name: str = "subject",
     options: ModelOptions | None = None,
 ) -> Subject:
@@ -290,6 +295,8 @@ def subject_of_table(
         Columns to leave out.
     max_twins
         Combinations of protected values at most; protected numbers of many values get ranges.
+    threshold
+        The probability from which on a decision between two classes is favourable; 0.5 by default.
     name
         What to call it.
     options
@@ -311,6 +318,7 @@ def subject_of_table(
         "groups": one_hot_groups(data, leave_out=(target, *ignored)),
         "ignored": tuple(ignored),
         "max_twins": max_twins,
+        "threshold": threshold,
     }
     schema = draft_schema(data, **asked)
 

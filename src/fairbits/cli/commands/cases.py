@@ -68,9 +68,11 @@ def _show(run: Run, found: list[Case], where: str | None) -> None:
     from rich.text import Text
 
     from fairbits.cli.console import Console
-    from fairbits.cli.render.people import harmless, people_text
+    from fairbits.cli.render.people import harmless, people_text, quality_lines
 
     console = Console(highlight=False)
+    for line in quality_lines(run.manifest.get("quality")):
+        console.print(Text(line, style="dim"))
     if not found:
         reason = f"of the {len(run):,} cases, none fits {where!r}." if where else "the run has no cases."
         console.print(Text(harmless(reason)))

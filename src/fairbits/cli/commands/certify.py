@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fairbits.audit import Audit, AuditRun
     from fairbits.certify import Certificate
     from fairbits.domain import GrantOptions
+    from fairbits.subject import Subject
 
 _Number = Optional[int]  # noqa: UP045 - typer reads the annotation at run time
 
@@ -66,22 +67,22 @@ def certify(
     with _line(shown=not as_json) as progress, gentle_stop() as stop:
         found = door.certify(**options, progress=progress, stop=stop)
     if as_json:
-        print_json(document(loaded.name, found))
+        print_json(document(loaded, found))
     else:
         from fairbits.cli.render.certify import show
 
-        show(loaded.name, found)
+        show(loaded, found)
     if found.stopped:
         raise typer.Exit(INTERRUPTED)
 
 
-def document(name: str, found: Certificate) -> dict[str, Any]:
+def document(subject: Subject, found: Certificate) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON.
 
     Parameters
     ----------
-    name
-        Name of the subject.
+    subject
+        The subject, checked against its labels.
     found
         The statements.
 
@@ -91,7 +92,9 @@ def document(name: str, found: Certificate) -> dict[str, Any]:
         Content of ``--json``.
     """
     return {
-        "subject": name,
+        "subject": subject.name,
+        "identity": subject.identity.id,
+        "quality": None if subject.quality is None else subject.quality.figures(),
         "statements": [one.document() for one in found.statements],
         "rates": [one.document() for one in found.rates],
         "notes": list(found.notes),
