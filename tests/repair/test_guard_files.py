@@ -366,7 +366,7 @@ def test_python_files_about_a_table_of_zeros_and_ones() -> None:
     for guarantee in (1, 2):
         guard = Guard.of(subject, guarantee=guarantee, threads=1)
         space: dict[str, Any] = {"__name__": "repaired"}
-        exec(module_text(guard), space)
+        exec(module_text(guard), space)  # noqa: S102 - our own text, tried as a user would
         found = space["Guarded"](model).scores(frame)
         np.testing.assert_allclose(found, guard.people_scores(codes), atol=1e-6)
         lists = {name: frame[name].tolist() for name in frame.columns}
@@ -376,6 +376,6 @@ def test_python_files_about_a_table_of_zeros_and_ones() -> None:
     coding = coding_of(schema, codes)
     groups = GroupThresholds(evaluator_of(subject, threads=1), coding, np.linspace(-1, 1, len(coding.labels)))
     space = {"__name__": "repaired"}
-    exec(thresholds_text(groups), space)
+    exec(thresholds_text(groups), space)  # noqa: S102
     wanted = groups.scores(encoding.encode(codes))
     np.testing.assert_allclose(space["Thresholded"](model).scores(frame), wanted, atol=1e-6)
