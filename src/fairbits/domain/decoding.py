@@ -153,6 +153,23 @@ class Decoder:
             mixed[:, i] = self.values(column, codes)
         return mixed
 
+    def numbers(self, codes: Codes) -> Codes:
+        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Codes
+            Codes, (n, seen).
+        """
+        gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
+        lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
+        return np.where(lacking, np.nan, codes) if lacking.any() else codes
+
     def records(self, codes: Codes) -> list[dict[str, Any]]:
         """One dictionary per row, of plain Python values; a missing value is None, a date is text (2023-04-23).
 

@@ -303,7 +303,7 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
 
 
 def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
-    return {"frame": decoder.frame, "array": decoder.array, "codes": lambda codes: codes}
+    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}
 
 
 def _decoding(
@@ -312,7 +312,8 @@ def _decoding(
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
     if stated == "codes" and named:  # steps that choose columns by name find none in an array
-        return named_frame(decoder.names)
+        frame = named_frame(decoder.names)
+        return lambda codes: frame(decoder.numbers(codes))
     if stated is not None:
         return decoders[stated]
     someone = _someone(decoder, schema)

@@ -420,7 +420,10 @@ def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], 
     """Codes to rows as the encoders take them; encoders that were fitted on a frame find their columns by name."""
     if way != "codes":
         return decoder.frame if way == "frame" else decoder.array
-    return (lambda codes: codes) if names is None else named_frame(names)
+    if names is None:
+        return decoder.numbers
+    frame = named_frame(names)
+    return lambda codes: frame(decoder.numbers(codes))
 
 
 def _transform(estimator: Any, rows: Any) -> Any:
