@@ -11,6 +11,7 @@ import numpy as np
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
+from fairbits.models.column_order import column_note
 from fairbits.models.dummies import dummy_encoding
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
@@ -94,7 +95,7 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     encoding = _bare(estimator, schema, options) if not steps else _behind(estimator, steps, schema, options)
     if encoding is None and steps:
         return _asked(estimator, schema, options, str(NotColumnwise()))
-    return Loaded(network, encoding, names)
+    return Loaded(network, encoding, names, _order_note(estimator, schema, options) if steps else ())
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -146,7 +147,7 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
         raise NotNative("its encoders look at several columns at once, or bend a real one.")
     if encoding.width != read.ensemble.features:
         raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
-    return with_encoding(read, encoding, schema, read.notes)
+    return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
 
 
 def is_perceptron(estimator: Any) -> bool:
@@ -414,6 +415,11 @@ def _behind(
         ) from error
     except NotColumnwise:
         return None
+
+
+def _order_note(estimator: Any, schema: Schema, options: ModelOptions) -> tuple[str, ...]:
+    """A pipeline that was fitted on an array gets the table's columns in their order."""
+    return () if hasattr(estimator, "feature_names_in_") else column_note(table_columns(schema), options)
 
 
 def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], Any]:
