@@ -125,6 +125,21 @@ class Decoder:
             found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
         return pd.DataFrame(found, copy=False)
 
+    def mapping(self, codes: Codes) -> dict[str, Values]:
+        """The columns that the model was trained on by name, without pandas.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        dict[str, Values]
+            Values by name of the column, (n,) each.
+        """
+        return {column.name: self.values(column, codes) for column in self.columns}
+
     @property
     def mixed(self) -> bool:
         """Whether a column holds something other than numbers."""

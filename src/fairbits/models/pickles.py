@@ -11,7 +11,6 @@ from typing import Any
 
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.limits import check_archive, check_arrays
 from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -95,22 +94,19 @@ def plain_skops(path: Path) -> bool:
     return True
 
 
-def refuse_untrusted(path: Path, max_model_bytes: int) -> None:
-    """Refuse a .skops file with types that are not known to be safe, or with arrays larger than allowed.
+def refuse_untrusted(path: Path) -> None:
+    """Refuse a .skops file with types that are not known to be safe.
 
     Parameters
     ----------
     path
         The file.
-    max_model_bytes
-        Allowed size in bytes.
 
     Raises
     ------
     ModelError
-        Naming the types, or the limit.
+        Naming the types.
     """
-    check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
     _types(path, trust_pickle=False)
 
 

@@ -21,6 +21,7 @@ from fairbits.models.native.network import Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, encoding_of
+from fairbits.models.skops_data import StandIn
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
@@ -389,7 +390,9 @@ def _behind(
 
     def asked(as_text: tuple[str, ...]) -> Encoding:
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
-        decode = _rows_of(decoder, options.input_format or ("array" if names is None else "frame"), names)
+        way: InputFormat = options.input_format or ("array" if names is None else "frame")
+        named = isinstance(estimator, StandIn) and way == "frame"
+        decode = decoder.mapping if named else _rows_of(decoder, way, names)
         seen = [schema.column(name) for name in decoder.names]
         return encoding_of(
             lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact
