@@ -148,7 +148,7 @@ class _ColumnTransformer(StandIn):
             if step == "drop" or not chosen:
                 continue
             if names is not None:
-                picked: Rows = {str(c): rows[c if isinstance(c, str) else names[c]] for c in chosen}  # type: ignore[index]
+                picked: Rows = {str(c): rows[c if isinstance(c, str) else names[c]] for c in chosen}
             else:
                 picked = np.asarray(rows)[:, [int(c) for c in chosen]]
             made.append(_array_of(picked) if step == "passthrough" else step.transform(picked))
