@@ -1,7 +1,8 @@
 """Kernels compiled ahead: on a machine that has none yet, a second process compiles while an audit is at work.
 
 It is a fresh interpreter that knows nothing of the model: it calls the engine with a network of a few neurons, in the
-order in which an audit needs the kernels, and its results lie in the cache on disk, where the audit finds them. It
+order in which an audit needs the kernels, and its results lie in the cache on disk, where the audit finds them. The
+first ones, which measure people and compare them with rows, are left to the audit, which would only wait for them. It
 says which kernel it is at, so that the audit waits for that one rather than compile it too. It ends with the audit:
 its standard input closes then, whatever ended the audit. What it did not get to is compiled as if it were not there.
 """
@@ -36,13 +37,10 @@ from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.interventions import accuracy_chunk, study_chunk
 from fairbits.engine.kernels.masked_twins import masked
 from fairbits.engine.kernels.moves import Domain, Outlook, change_chunk, change_some
-from fairbits.engine.kernels.scan import nearest_chunk
-from fairbits.engine.nearest import NearestRow
-from fairbits.engine.seen import Seen, keys_of
 from fairbits.models import Do, Network
 
 #: The kernels that take longest; where all are on disk, no process is started.
-SLOW = (nearest_chunk, gradients_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
+SLOW = (gradients_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
 #: Added to the priority's number: the audit goes first where cores are few.
 NICE = 5
 _CODE = "from fairbits.engine.ahead import compile_all; compile_all()"
@@ -184,15 +182,15 @@ def _steps() -> Iterator[Callable[[], object]]:
     encoding, twins = Encoding.one_hot(schema), Twins(schema)
     shapes = [(encoding.width, 3), (3, 2), (2, 1)]
     network = Network.build([np.full(shape, 0.1) for shape in shapes], [np.zeros(width) for _, width in shapes])
-    people, first, dos = np.zeros((1, 3)), np.zeros(1, np.int64), [Do(0, 0, 0.0)]
-    plan, free = plan_of(network, encoding, twins), np.array(schema.free_columns, dtype=np.int64)
+    people, first, dos = np.zeros((1, len(schema))), np.zeros(1, np.int64), [Do(0, 0, 0.0)]
+    plan, columns = plan_of(network, encoding, twins), np.array(schema.free_columns, dtype=np.int64)
     figures = {"epsilon": 0.1, "partition": "grid", "threads": 1}
 
     def propose() -> None:
-        domain = Domain(free, np.zeros(2), np.ones(2), np.ones(2), np.ones(2, np.bool_))
+        domain = Domain(columns, *np.ones((3, 2)), np.ones(2, np.bool_))
         known = foresight(plan, people, first, threads=1)
         outlook, rng = Outlook(np.zeros(1), np.zeros(1), known, known), np.random.default_rng(0)
-        change_some(domain, people, contributions_of(plan, free), outlook, rng, twins=2, threads=1)
+        change_some(domain, people, contributions_of(plan, columns), outlook, rng, twins=2, threads=1)
 
     def bound() -> None:
         boxes = box_network(network, schema, encoding, twins)
@@ -203,19 +201,18 @@ def _steps() -> Iterator[Callable[[], object]]:
         )
 
     def flip() -> None:
-        flipping_people(box_network(network, schema, encoding, twins).layers, 0.0, people[:, :2], np.zeros(1, np.bool_))
+        layers = box_network(network, schema, encoding, twins).layers
+        flipping_people(layers, 0.0, np.zeros((1, 2)), np.zeros(1, np.bool_))
 
-    yield lambda: Seen().add(keys_of(people, free))
-    yield lambda: NearestRow(schema, people).find(people)
     yield lambda: foresight(plan, people, first, threads=1)
     yield propose
-    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
+    yield bound
+    yield flip
     yield lambda: study(network, encoding, twins, people, dos, epsilon=0.1, partition="grid", threads=1)
     yield lambda: accuracies(network, encoding, people, np.zeros(1), dos, threads=1)
-    yield lambda: classes(np.zeros((1, 2), np.float32), **figures)  # type: ignore[arg-type]
     yield lambda: masked(np.zeros((1, 2), np.float32), np.ones((1, 2), np.bool_), **figures)  # type: ignore[arg-type]
-    yield flip
-    yield bound
+    yield lambda: classes(np.zeros((1, 2), np.float32), **figures)  # type: ignore[arg-type]
+    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
 
 
 __all__ = ["compile_all", "compiled_ahead"]
