@@ -82,7 +82,7 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
     options = AuditOptions(2.0, threads=1, skip=frozenset({"repair"}))
-    found = audit_subject(load_subject("german"), options, tmp_path / "run", tell=lambda *words: said.append(words))
+    found = audit_subject(load_subject("german"), options, tmp_path / "run", progress=lambda *words: said.append(words))
     assert "did not fit into the budget of 2 s" in found.faults["debug"]
     assert "fairbits debug" in found.faults["debug"]
     assert said[0][:2] == ("plan", "plan")
