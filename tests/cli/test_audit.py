@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.pipeline import AuditOptions, Shares, _Auditing, audit_subject, is_current
+from fairbits.audit import AuditOptions, audit_subject
+from fairbits.audit.pipeline import _Auditing, is_current
+from fairbits.audit.shares import Shares
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject

@@ -16,7 +16,7 @@ from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.pipeline import AuditResult
+    from fairbits.audit.result import AuditResult
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
@@ -768,7 +768,8 @@ class Audit:
         OptionError
             If an option makes no sense.
         """
-        from fairbits.audit.pipeline import AuditOptions, audit_subject
+        from fairbits.audit.options import AuditOptions
+        from fairbits.audit.pipeline import audit_subject
         from fairbits.search import seconds_of
 
         if self.subject.scores_only:
