@@ -55,11 +55,12 @@ class SmallTrees(NamedTuple):
 class LargeTrees(NamedTuple):
     """Trees as nodes in the order of a walk: a node, all of its left side, all of its right side.
 
-    ``rows`` has five numbers per node. A split: attribute, first bin and width of the range that goes left, left and
-    right child; where a set of bins goes left, the attribute counts down from ``SET`` and the second number says where
-    the set begins. A split on a protected attribute has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and
-    its set of twins. Set 0 of twins is all of them; others are steps between neighbours in the grid of protected values
-    (``axes``: its sizes): where one is, and by how much.
+    ``rows`` has four numbers per node, so that none lies across two lines of the cache. A split: attribute, first bin
+    and width of the range that goes left, right child (the left one comes next); where a set of bins goes left, the
+    attribute counts down from ``SET`` and the second number says where the set begins. A split on a protected attribute
+    has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and its set of twins. Set 0 of twins is all of them;
+    others are steps between neighbours in the grid of protected values (``axes``: its sizes): where one is, and by how
+    much.
     """
 
     roots: Ints
@@ -74,6 +75,7 @@ class LargeTrees(NamedTuple):
     set_places: Ints
     set_steps: Floats
     axes: Ints
+    bin_kind: NDArray[np.integer]  # empty, of the narrowest type that holds every bin
 
 
 class TreeProgram(NamedTuple):

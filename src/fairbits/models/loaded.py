@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.base import HasClassScores, Model, SeveralClasses
+from fairbits.models.column_order import plain_note
 from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
 from fairbits.models.foreign import owned
 from fairbits.models.native.network import Network
@@ -79,7 +80,10 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
         if schema.classes:
             model = model.with_favourable(favourable_output(schema, order))
             notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
-    encoding = loaded.encoding or Encoding.fitting(schema, model.inputs, columns=options.columns).with_gaps(schema)
+    encoding = loaded.encoding
+    if encoding is None:
+        encoding = Encoding.fitting(schema, model.inputs, columns=options.columns).with_gaps(schema)
+        notes += plain_note(encoding, schema, options)
     if isinstance(model, Network) and encoding.gaps:
         names = ", ".join(repr(schema.names[i]) for i in encoding.gaps)
         raise ModelError(

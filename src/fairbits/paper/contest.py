@@ -178,13 +178,15 @@ class StrategyComparison:
         Each strategy's runs, in the order asked for.
     left_out
         Strategies that the model could not serve, with the reason.
+    quality
+        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 
     subject: str
     contest: Contest
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
-    quality: Quality | None = None  # how the model agrees with the labels, and its decision rule
+    quality: Quality | None = None
 
     @property
     def idle(self) -> list[str]:

@@ -131,6 +131,8 @@ class Alternatives:
         What a reader must know, as sentences.
     folder
         Where the files are.
+    agreement
+        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
     """
 
     subject: str
@@ -145,7 +147,7 @@ class Alternatives:
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     folder: Path
-    agreement: Quality | None = None  # of the model as it is with the labels of the table, and its decision rule
+    agreement: Quality | None = None
 
     def __getitem__(self, name: str) -> Alternative:
         return next(one for one in self.candidates if one.name == name)

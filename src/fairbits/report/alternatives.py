@@ -51,6 +51,8 @@ class AlternativesData:
         The terms.
     command
         The command that makes the page again.
+    agreement
+        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
     """
 
     subject: str

@@ -97,6 +97,8 @@ class ContestData:
         Who found the most, as far as the test can say.
     command
         The command that makes the page again.
+    quality
+        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 
     subject: str

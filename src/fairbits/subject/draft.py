@@ -187,7 +187,17 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
         found = draft_schema(data, **asked, everything=True)
     except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
         return None
-    return None if found.names == schema.names else found
+    kept = ", ".join(name for name in found.names if name not in schema.names)
+    if not kept:
+        return None
+    return replace(
+        found,
+        notes=(
+            *found.notes,
+            f"kept in the schema, though dates and identifiers tell little about people, because the model does not "
+            f"take people without: {kept}.",
+        ),
+    )
 
 
 def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
@@ -207,7 +217,7 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
     """
     import pyarrow as pa
 
-    changed = data
+    changed, read = data, []
     for place, name in enumerate(data.column_names):
         kind = data[name].type
         if name == asked.get("target") or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -215,10 +225,15 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
         present = data[name].drop_null().unique().to_pylist()
         if present and all(text.isascii() and text.strip().isdecimal() and len(text) < 16 for text in present):
             changed = changed.set_column(place, name, plain(data[name]).cast(pa.int64()))
+            read.append(name)
+    if not read:
+        return None
     try:
-        return None if changed is data else draft_schema(changed, **asked)
+        found = draft_schema(changed, **asked)
     except FairbitsError:
         return None
+    note = f"texts of digits are taken as numbers, because the model does not take them as texts: {', '.join(read)}."
+    return replace(found, notes=(*found.notes, note))
 
 
 def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
