@@ -152,7 +152,7 @@ def _no_reader(final: Any) -> str:
 def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """The model as a black box, and why it is one."""
     box = from_predictor(estimator, schema, options)
-    if schema is None:  # nobody reads notes of a bare model
+    if schema is None:  # a bare model has no place for notes
         return box
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 
