@@ -199,7 +199,7 @@ def _before(rng: np.random.Generator, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("world", CHANGES)
 def test_a_ratio_of_means_within_a_range_holds(world: str) -> None:
-    """A plain bootstrap of thirty people held 41 % of the time where few have bits left, and 78 % where few have any."""
+    """A plain bootstrap of thirty people held 41 % of the time where few have bits left, 78 % where few have any."""
     before, share = CHANGES[world](np.random.default_rng(1), 500_000)
     truth = float((before * share).mean() / before.mean())
     held, worlds = 0, 150
