@@ -170,8 +170,8 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
         if subject.scores_only:
             options = terms.options
             again = is_scores_audit(folder)
-            told = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
-            return _scores_entry(ship, told, subject.quality)
+            result = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
+            return _scores_entry(ship, result, subject.quality)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.options, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
@@ -195,11 +195,11 @@ def _scores_entry(ship: Ship, found: ScoresAudit, quality: Quality | None) -> Fl
         seconds=found.seconds,
         quality=None if quality is None else quality.figures(),
         scores_only=True,
-        **_told(document),
+        **_indirect_figures(document),
     )
 
 
-def _told(document: Mapping[str, Any] | None) -> dict[str, Any]:
+def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """The protected attribute that the score tells most about, and how much at least."""
     known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
     single = [one for one in known if " × " not in one["attribute"]]
@@ -230,7 +230,7 @@ def _entry(ship: Ship, found: AuditResult) -> FleetMember:
         m=data.about.m,
         quality=data.about.quality.figures(),
         k_proved=_proved(data),
-        **_told(data.proxies),
+        **_indirect_figures(data.proxies),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )
 

@@ -57,7 +57,7 @@ STEP = 64
 
 #: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
 #: "failed"), and words; and first of all about the plan ("plan", "plan", words).
-Tell = Callable[[str, str, str], None]
+StageProgress = Callable[[str, str, str], None]
 
 
 class _LateError(UsageError):
@@ -254,7 +254,7 @@ def audit_subject(
     folder: Path | None = None,
     *,
     resume: bool = False,
-    tell: Tell | None = None,
+    progress: StageProgress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Do all stages of an audit and write the report.
@@ -269,7 +269,7 @@ def audit_subject(
         Folder of the run; None makes a new one below ``runs``.
     resume
         Go on in the folder.
-    tell
+    progress
         Progress callback, called with the stage, what happens, and words about it.
     stop
         Asked now and then; true ends the search early.
@@ -279,7 +279,7 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    return _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False)).do()
+    return _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False)).do()
 
 
 class _Auditing:
@@ -291,7 +291,7 @@ class _Auditing:
         options: AuditOptions,
         folder: Path | None,
         resume: bool,
-        tell: Tell,
+        progress: StageProgress,
         stop: Callable[[], bool],
     ):
         self.subject, self.options, self.resume, self.stop = subject, options, resume, stop
@@ -301,7 +301,7 @@ class _Auditing:
             self.options = replace(options, skip=options.skip | {"search", "debug", "repair"})
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
-        self.tell = tell
+        self.progress = progress
         self.begin, self.measured = work_time(), 0.0
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
@@ -312,7 +312,7 @@ class _Auditing:
         return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
 
     def do(self) -> AuditResult:
-        self.tell("plan", "plan", self.shares.words(self.options.skip))
+        self.progress("plan", "plan", self.shares.words(self.options.skip))
         if self.resume:
             record = Run.open(self.folder).manifest
             if self.subject.repeats == 1:
@@ -334,11 +334,11 @@ class _Auditing:
         )
 
     def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
-        self.tell(stage, "start", "")
+        self.progress(stage, "start", "")
         begin = time.perf_counter()
         found = work()
         self.seconds[stage] = time.perf_counter() - begin
-        self.tell(stage, "done", "")
+        self.progress(stage, "done", "")
         return found
 
     def _measure(self) -> dict[str, Any]:
@@ -349,7 +349,7 @@ class _Auditing:
             return kept
 
         def progress(done: int, total: int) -> None:
-            self.tell("measure", "say", f"{done:,} of {total:,} rows")
+            self.progress("measure", "say", f"{done:,} of {total:,} rows")
 
         rows = self._rows_in_time(evaluator)
         return measure_rows(evaluator, subject, options.seed, progress=progress, max_rows=rows)
@@ -389,7 +389,7 @@ class _Auditing:
                     f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
                     f"{words!r} at {self._now:.1f} s); do it with: fairbits {stage} {self.folder}"
                 )
-            self.tell(stage, "say", words)
+            self.progress(stage, "say", words)
 
         return say
 
@@ -401,7 +401,7 @@ class _Auditing:
         settings = self._settings(run)
 
         def watch(tally: Tally, seconds: float) -> None:
-            self.tell("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
+            self.progress("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
 
         return self._timed(
             "search",
@@ -465,12 +465,12 @@ class _Auditing:
         except UsageError as error:
             self.faults[stage] = str(error)
             self.seconds[stage] = None
-            self.tell(stage, "failed", str(error))
+            self.progress(stage, "failed", str(error))
         return None
 
     def _leave(self, stage: str, how: str) -> None:
         self.seconds[stage] = None
-        self.tell(stage, how, "")
+        self.progress(stage, how, "")
 
     def _proxies(self, run: Run) -> None:
         """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
@@ -506,7 +506,7 @@ class _Auditing:
         except UsageError as error:
             self.faults["proxies"] = str(error)
             self.seconds["proxies"] = None
-            self.tell("proxies", "failed", str(error))
+            self.progress("proxies", "failed", str(error))
         return None
 
     def _debug(self, run: Run) -> None:
@@ -570,7 +570,7 @@ class _Auditing:
                 self.subject,
                 chosen,
                 stop=self.stop,
-                watch=lambda words: self.tell("certify", "say", words),
+                watch=lambda words: self.progress("certify", "say", words),
             )
 
         try:
@@ -578,7 +578,7 @@ class _Auditing:
         except UsageError as error:
             self.faults["certify"] = str(error)
             self.seconds["certify"] = None
-            self.tell("certify", "failed", str(error))
+            self.progress("certify", "failed", str(error))
         return None
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:

@@ -179,16 +179,7 @@ class _Ladder:
         if self.options.rates:
             self._attempt(self._rates)
         size = exact.domain_size(self.evaluator.schema)
-        if self.evaluator.blind:
-            self._blind(size)
-            return self._done()
-        if self.evaluator.native:
-            begin = time.perf_counter()
-            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
-            self.end += time.perf_counter() - begin
-        if self._varies():
-            self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
-            self._sampled(self.left)
+        if self._settled(size):
             return self._done()
         pace = exact.people_per_second(self.evaluator, self.rows)
         self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
@@ -216,6 +207,21 @@ class _Ladder:
                 "beyond those asked the statements are statistical."
             )
         return self._done()
+
+    def _settled(self, size: int | None) -> bool:
+        """Whether there is nothing to ask or prove: the model is blind, or answers differently every time."""
+        native, blind = self.evaluator.native, self.evaluator.blind
+        if native and not blind:
+            begin = time.perf_counter()
+            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
+            self.end += time.perf_counter() - begin
+        if not (native and blind) and self._varies():
+            self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
+            self._sampled(self.left)
+            return True
+        if blind:
+            self._blind(size)
+        return blind
 
     def _fits(self, size: int | None, pace: float) -> bool:
         """Whether everybody can be asked with what is left of the budget."""
@@ -402,9 +408,10 @@ class _Ladder:
         begin = time.perf_counter()
         k = self.options.k
         about = "largest" if k is None else "k"
-        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not.
+        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
-        known = max([one.largest or 1 for one in self.found], default=1) if countable else 1
+        inside = countable and not _missing_words(self.subject)
+        known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
         if k is None:
             if found.k_high > found.k_low:
@@ -474,7 +481,7 @@ class _Ladder:
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 
-            def told(now: Volumes, what: str = what) -> None:
+            def on_volumes(now: Volumes, what: str = what) -> None:
                 self.watch(
                     f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
                 )
@@ -486,7 +493,7 @@ class _Ladder:
                 seconds=seconds,
                 threads=self.options.threads,
                 stop=self.stop,
-                watch=told,
+                watch=on_volumes,
                 seed=self.options.seed,
             )
             drawn = (

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbits.debug.layers import ballots_of
 from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect, NeuronSet, NeuronSets, halves
-from fairbits.store import Run, write_json, write_whole
+from fairbits.store import Run, write_json, write_parquet
 
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -255,6 +254,4 @@ def _attribution(found: Attribution) -> dict[str, Any]:
 
 
 def _write(path: Path, table: pa.Table) -> None:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="lz4")
-    write_whole(path, memoryview(sink.getvalue()))
+    write_parquet(path, table, compression="lz4")

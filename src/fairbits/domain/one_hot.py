@@ -30,7 +30,17 @@ SURPRISE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns that are one category: its name, its labels, and the column of each ("" for a dropped value)."""
+    """Columns of 0 and 1 that are one category together.
+
+    Attributes
+    ----------
+    name
+        The category's name: what the names of the columns have in common.
+    labels
+        Its values.
+    columns
+        The column of each value, in the order of the labels; "" for a value whose column was dropped.
+    """
 
     name: str
     labels: tuple[str, ...]

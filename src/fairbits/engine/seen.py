@@ -47,6 +47,13 @@ EMPTY = np.uint64(0)
 class Seen:
     """The keys seen so far. Not for several threads at once.
 
+    Parameters
+    ----------
+    capacity_hint
+        Number of keys to expect; the table grows beyond it where needed.
+
+    Examples
+    --------
     >>> seen = Seen(capacity_hint=100)
     >>> seen.add(np.array([7, 8, 7], dtype=np.uint64)).tolist(), len(seen)
     ([True, True, False], 2)

@@ -49,7 +49,20 @@ def answers_vary(model: Model, inputs: npt.ArrayLike) -> bool:
 
 
 class Repeated(Wrapper):
-    """A model whose every score is the mean of ``repeats`` answers; otherwise it can do what the original can."""
+    """A model whose every score is the mean of several answers; otherwise it can do what the original can.
+
+    Parameters
+    ----------
+    original
+        The model that is asked.
+    repeats
+        How often each row is asked, 1 or more.
+
+    Raises
+    ------
+    OptionError
+        If ``repeats`` is no whole number from 1 on.
+    """
 
     def __init__(self, original: Model, repeats: int):
         if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:

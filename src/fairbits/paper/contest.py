@@ -45,7 +45,23 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The terms, equal for all."""
+    """The terms of a comparison of strategies, equal for all.
+
+    Parameters
+    ----------
+    budget
+        What each run may use.
+    repeats
+        Runs of each strategy; each has its own seed.
+    seed
+        Seed of the first run; the others count on from it.
+    epsilon
+        Tolerance: scores at most this far apart may share a class. None takes the subject's default.
+    partition
+        How scores become classes.
+    threads
+        Threads of a run; None: all cores.
+    """
 
     budget: Budget
     repeats: int = 10
@@ -85,11 +101,22 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One strategy's runs."""
+    """One strategy's runs.
+
+    Attributes
+    ----------
+    strategy
+        Its name.
+    runs
+        The figures of each run, by name.
+    verdict
+        The test of its number of ID cases against the baseline, corrected for all strategies; None for the baseline
+        itself.
+    """
 
     strategy: str
     runs: list[dict[str, Any]]
-    verdict: Verdict | None = None  # on the number of ID cases, against the baseline, corrected for all strategies
+    verdict: Verdict | None = None
 
     def values(self, figure: str) -> list[float | None]:
         """One figure of every run.
@@ -139,13 +166,27 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StrategyComparison:
-    """Entries in the order that they were asked for, and which strategies the model could not serve."""
+    """Strategies on one subject, on equal terms.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    contest
+        The terms.
+    entries
+        Each strategy's runs, in the order asked for.
+    left_out
+        Strategies that the model could not serve, with the reason.
+    quality
+        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     contest: Contest
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
-    quality: Quality | None = None  # how the model agrees with the labels, and its decision rule
+    quality: Quality | None = None
 
     @property
     def idle(self) -> list[str]:

@@ -29,12 +29,36 @@ Estimated = Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class AlternativesData:
-    """Everything on the page."""
+    """Everything on the page of alternatives.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    quality
+        What ``accuracy`` is, in words.
+    regression
+        Whether the model predicts a number.
+    candidates
+        The models as JSON: the front first, by what they cost, then the others.
+    evidence
+        How many cases and rows there were, as JSON.
+    left_out
+        What could not be tried, each with the reason.
+    warnings
+        What a reader must know, as sentences.
+    seed, epsilon
+        The terms.
+    command
+        The command that makes the page again.
+    agreement
+        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     quality: str
     regression: bool
-    candidates: Sequence[Mapping[str, Any]]  # the front first, by what they cost; then the others
+    candidates: Sequence[Mapping[str, Any]]
     evidence: Mapping[str, Any]
     left_out: Sequence[Mapping[str, str]]
     warnings: Sequence[str]

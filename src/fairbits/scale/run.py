@@ -118,7 +118,7 @@ class Workers:
         """
         shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
         job = Job(_prepare, _perform, shared)
-        with open_executor(self.executor_options, job, stop=events.stop, tell=events.progress) as executor:
+        with open_executor(self.executor_options, job, stop=events.stop, progress=events.progress) as executor:
             events.started(executor.name, executor.slots)
             carried = carry_out(
                 executor,
@@ -154,4 +154,4 @@ def _prepare(shared: _Shared) -> WorkerSetup:
 
 
 def _perform(bench: WorkerSetup, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
-    return perform(bench, order, stop=signals.stop, progress=signals.tell)
+    return perform(bench, order, stop=signals.stop, progress=signals.progress)

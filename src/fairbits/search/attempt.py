@@ -29,7 +29,15 @@ NATIVE_ASK = 1024
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A task that is handed out, and how many seconds of the run had passed by then."""
+    """A task that is handed out.
+
+    Attributes
+    ----------
+    task
+        The task.
+    elapsed
+        Seconds of the run that had passed by then.
+    """
 
     task: Task
     elapsed: float
@@ -37,7 +45,25 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
+    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once.
+
+    Attributes
+    ----------
+    problem
+        What is searched.
+    strategy
+        How it is searched.
+    layout
+        The columns of the cases.
+    folder
+        Where the run lies.
+    buckets
+        How many buckets, by the hash of the person, the rows of a part are cut into.
+    batch
+        People to ask the model about at a time; None: as many as a strategy asks about.
+    clock
+        Gives the time in seconds.
+    """
 
     problem: Problem
     strategy: Strategy

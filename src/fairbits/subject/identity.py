@@ -68,7 +68,15 @@ _WHOLE = ("weights", "leaves", "model_file")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """``ingredients`` by name, and the ``probe``; ``id`` is one short name for all of them."""
+    """Everything that can change a score, as hashes, and a sample of the scores themselves.
+
+    Attributes
+    ----------
+    ingredients
+        By name, the hash or the value of each thing that can change a score.
+    probe
+        Scores of a fixed sample of people and twins.
+    """
 
     ingredients: Mapping[str, str]
     probe: Probe

@@ -21,7 +21,7 @@ from fairbits.models import (
     fit_to_schema,
     names_decide,
     output_order,
-    told_by_model,
+    with_model_classes,
 )
 from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
 from fairbits.subject.identity import Identity, identity_of
@@ -254,7 +254,7 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     rest |= {"original": original, "origin": of_origin(made_from, options)}
-    schema, from_model = told_by_model(schema, loaded)
+    schema, from_model = with_model_classes(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)

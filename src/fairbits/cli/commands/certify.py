@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, names_of, threads_of
+from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, named_subject, threads_of
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 
 if TYPE_CHECKING:
+    from fairbits.audit import Audit, AuditRun
     from fairbits.certify import Certificate
     from fairbits.domain import GrantOptions
     from fairbits.subject import Subject
@@ -48,10 +48,8 @@ def certify(
     """
     from fairbits.search import seconds_of
 
-    seconds = seconds_of(budget)
-    from fairbits.certify import CertifyOptions, certify_run, certify_subject
-
-    options = CertifyOptions(seconds, changes, k, seed, epsilon, threads_of(threads), rates=rates)
+    options: dict[str, Any] = {"budget": seconds_of(budget), "changes": changes, "k": k, "seed": seed}
+    options |= {"epsilon": epsilon, "threads": threads_of(threads), "rates": rates}
     folder = Path(subject)
     run = folder if (folder / "run.json").is_file() else None
     if run is not None:
@@ -60,19 +58,14 @@ def certify(
 
         if protected is not None:
             raise OptionError(f"--protected is {protected!r}, but a run has its own; leave it out.")
-        opened = AuditRun.open(run, **grants)
-        loaded = opened.subject.checked(as_is=True)
-        options = replace(options, epsilon=epsilon or opened.manifest["epsilon"])
+        door: Audit | AuditRun = AuditRun.open(run, **grants)
     else:
-        from fairbits.data import load_subject
+        from fairbits.audit import Audit
 
-        loaded = load_subject(subject, **grants)
-        loaded = (loaded if protected is None else loaded.with_protected(names_of(protected))).checked(as_is=as_is)
-    with _line(shown=not as_json) as watch, gentle_stop() as stop:
-        if run is None:
-            found = certify_subject(loaded, options, stop=stop, watch=watch)
-        else:
-            found = certify_run(run, loaded, options, stop=stop, watch=watch)
+        door = Audit.of(named_subject(subject, protected, grants), as_is=as_is)
+    loaded = door.subject
+    with _line(shown=not as_json) as progress, gentle_stop() as stop:
+        found = door.certify(**options, progress=progress, stop=stop)
     if as_json:
         print_json(document(loaded, found))
     else:

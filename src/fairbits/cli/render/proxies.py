@@ -62,10 +62,10 @@ def show_bits(console: Console, document: dict[str, Any]) -> None:
     document
         Content of proxies.json.
     """
-    from fairbits.proxies import WHAT_A_BIT_IS, details, told
+    from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 
     for entry in document["attributes"]:
-        sentence = told(entry)
+        sentence = sentence_of(entry)
         console.print(Text(harmless(f"{sentence[:1].upper()}{sentence[1:]}".rstrip(".") + "."), style="bold"))
         for line in details(entry):
             console.print(Text(_indented(harmless(line)), style="dim"))
