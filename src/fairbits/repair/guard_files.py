@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
-from fairbits.models import Network, ending_of, estimator_of, load_model, load_with_encoding
+from fairbits.models import Network, ending_of, estimator_of, load_with_encoding
 from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
@@ -154,8 +154,10 @@ def _onnx(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
     from fairbits.repair.proposals.onnx import write_guard_onnx
 
     write_guard_onnx(GuardArrays.of(guard), path)
-    loaded = load_model(path, schema=guard.schema)
-    return lambda codes: loaded.scores(guard.encoding.encode(codes))
+    found, own = load_with_encoding(path, guard.schema)
+    # Where categories are spread over the table's columns, the file is read as taking those, and makes them itself.
+    encoding = guard.encoding if found.inputs == guard.inputs else own
+    return lambda codes: found.scores(encoding.encode(codes))
 
 
 def _pt2(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
