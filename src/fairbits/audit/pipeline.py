@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from functools import cached_property
 from math import inf
@@ -18,7 +19,7 @@ from fairbits.audit.run import AuditRun
 from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
-from fairbits.engine import work_time
+from fairbits.engine import compiled_ahead, work_time
 from fairbits.errors import UsageError
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do, HasActivations, HasTrees, Network
@@ -40,6 +41,8 @@ from fairbits.subject import Subject, check_identity
 REPAIR_BEGIN = 0.6
 #: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
 REPAIR_MEASURES = 10
+#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
+COMPILED_AHEAD = 10.0
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
 
@@ -83,7 +86,10 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    return _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False)).do()
+    auditing = _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False))
+    long = auditing.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
+    with compiled_ahead() if long else nullcontext():
+        return auditing.do()
 
 
 class _Auditing:

@@ -74,7 +74,7 @@ class WorkerSetup:
     clock: Clock = work_time
 
 
-def prepare(problem: Problem, strategy: Strategy) -> None:
+def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None:
     """Do everything that is done once, before the clock starts: compile, index, cluster.
 
     Parameters
@@ -83,14 +83,20 @@ def prepare(problem: Problem, strategy: Strategy) -> None:
         What is searched: the valid domain, real people, and moves.
     strategy
         How it is searched.
+    learn
+        Whether to learn what people of the table are like. Whoever hands all tasks to workers elsewhere only compiles,
+        so that they find everything compiled: what they need to know of the table each of them learns itself.
     """
     someone = problem.rows[:1]
-    problem.realism(someone)
+    if learn:
+        problem.realism(someone)
+    else:
+        problem.nearest.find(someone, threads=1)
     problem.evaluator.evaluate(someone)
     if problem.evaluator.has_gradients:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
         problem.evaluator.foresight(someone, np.zeros(1, dtype=np.int64))
-    if strategy.rounds is None:
+    if learn and strategy.rounds is None:
         _ = problem.partitions
     strategy.prepare(problem)
 
