@@ -164,7 +164,7 @@ class _Nursery:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run(self, request: bytes, seconds: float, memory: int) -> ChildOutcome:
-        """One job."""
+        """Do one job in the child process, within its time and memory."""
         self._send(len(request).to_bytes(8, "big") + request)
         for package in self.needs:  # while the child does the same
             with contextlib.suppress(ImportError):

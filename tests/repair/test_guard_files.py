@@ -343,7 +343,7 @@ def test_a_graph_whose_first_output_is_the_favourable_one(tmp_path: Path, head: 
     assert "repaired.onnx" in [path.name for path in written.files], written.warnings
 
 
-def test_python_files_about_a_table_of_zeros_and_ones() -> None:
+def test_files_about_a_table_of_zeros_and_ones(tmp_path: Path) -> None:
     """A protected category spread over columns, and a rule that looks at another one, of which one value is dropped."""
     attributes = (
         Attribute(name="pay", kind="integer", low=0, high=5),
@@ -373,6 +373,10 @@ def test_python_files_about_a_table_of_zeros_and_ones() -> None:
         np.testing.assert_allclose(
             space["Guarded"](lambda rows: model(pd.DataFrame(rows))).scores(lists), found, atol=1e-6
         )
+    pytest.importorskip("onnxruntime")
+    written = export_guard(guard, subject, tmp_path, codes)
+    assert {path.name for path in written.files} == {"repaired.onnx", "repaired.py"}
+    assert written.subject_file is not None
     coding = coding_of(schema, codes)
     groups = GroupThresholds(evaluator_of(subject, threads=1), coding, np.linspace(-1, 1, len(coding.labels)))
     space = {"__name__": "repaired"}

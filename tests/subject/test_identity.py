@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
-from fairbits.audit.pipeline import AuditOptions, audit_subject
+from fairbits.audit import AuditOptions, audit_subject
 from fairbits.domain import Numeric
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer

@@ -16,7 +16,7 @@ from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.pipeline import AuditResult
+    from fairbits.audit.result import AuditResult
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
@@ -116,6 +116,9 @@ class Audit:
     ) -> Audit:
         """An audit of a model and a table as they are: what people are made of is read off the table.
 
+        Where nobody says which output speaks of which of two classes, the reading that agrees with the labels is taken,
+        and a note says so.
+
         Parameters
         ----------
         model
@@ -156,7 +159,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
-        subject = subject_of_table(model, table, **asked, options=chosen)
+        subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         audit = cls.__new__(cls)
         audit.subject = subject.checked(as_is=as_is)
         return audit
@@ -768,7 +771,8 @@ class Audit:
         OptionError
             If an option makes no sense.
         """
-        from fairbits.audit.pipeline import AuditOptions, audit_subject
+        from fairbits.audit.options import AuditOptions
+        from fairbits.audit.pipeline import audit_subject
         from fairbits.search import seconds_of
 
         if self.subject.scores_only:

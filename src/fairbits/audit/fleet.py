@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditOptions, AuditResult, audit_subject
+from fairbits.audit.options import AuditOptions
+from fairbits.audit.pipeline import audit_subject
+from fairbits.audit.result import AuditResult
 from fairbits.audit.scores_only import ScoresAudit, audit_scores, is_scores_audit
+from fairbits.audit.shares import DEFAULT_SECONDS
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from

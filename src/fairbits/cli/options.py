@@ -125,7 +125,7 @@ _GRANTED: dict[str, tuple[Any, Any]] = {
         Annotated[
             Optional[str],  # noqa: UP045
             typer.Option(
-                help="Environment variable whose secret the endpoint gets, and nobody else.",
+                help="Environment variable whose secret the endpoint gets, and no other host.",
                 metavar="NAME[@https://HOST]",
                 rich_help_panel=_GRANTS,
             ),

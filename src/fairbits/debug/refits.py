@@ -121,7 +121,7 @@ def trainer_of(subject: Subject) -> Trainer:
     TableError
         Where there are too few rows, or no labels.
     CapabilityError
-        Where nobody can train the model again.
+        If there is no way to train the model again.
     """
     table = subject.table.training()
     if table.labels is None:

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Lookup
+from fairbits.engine.kernels.compiler import inlined
 from fairbits.engine.kernels.memory import load, splat, store_totals
-from fairbits.engine.kernels.simd import PEOPLE, fma, inlined, sub
+from fairbits.engine.kernels.simd import PEOPLE, fma, sub
 from fairbits.engine.plan import Plan
 from fairbits.engine.program import fold_head, round_up
 

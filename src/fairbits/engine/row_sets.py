@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.counters import ROWS, WORDS
-from fairbits.engine.kernels.simd import compiled, inlined
 
 Codes = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.simd import compiled, inlined, primitive
+from fairbits.engine.kernels.compiler import compiled, inlined, primitive
 from fairbits.errors import OptionError, TableError
 
 Keys = NDArray[np.uint64]

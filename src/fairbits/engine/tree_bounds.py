@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Schema, Twins, Unseen
-from fairbits.engine.kernels.simd import compiled
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.errors import CapabilityError
 from fairbits.models import HasTrees
 
@@ -290,7 +290,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
             cuts[box] = cut
 
 
-@compiled
+@linked
 def _walk(trees: Any, root: int, z: int, first: Any, last: Any, stack: Any) -> Any:
     """The least and the most that one tree adds for one twin over a box, and the first split that is not settled."""
     low, high, spot = np.inf, -np.inf, -1

@@ -179,6 +179,8 @@ class StrategyComparison:
     left_out
         Strategies that the model could not serve, with the reason.
     quality
+        How the model agrees with the labels, and its decision rule; None where that is not known.
+    quality
         How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 
@@ -491,7 +493,7 @@ class Arena:
 
     def _figures(self, settings: Settings) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-            if settings.strategy not in self._warm:  # imports and first compilations are nobody's fault
+            if settings.strategy not in self._warm:  # imports and first compilations are no cost of a strategy
                 warm = Settings(Budget(evaluations=2_000, seconds=5.0), settings.strategy, threads=settings.threads)
                 search_subject(self.subject, warm, Path(place) / "warm")
                 self._warm.add(settings.strategy)

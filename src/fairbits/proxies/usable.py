@@ -33,7 +33,7 @@ MAX_PEOPLE = 40_000
 MIN_PEOPLE = 200
 #: Groups that an observer tells apart, at most: the smaller ones of more are one, which can only lower the figure.
 MAX_GROUPS = 8
-#: Neighbours in order of Ŝ among whom residuals change hands.
+#: Neighbours in order of Ŝ among whom residuals are swapped.
 NEIGHBOURS = 50
 #: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
 STAND_INS = 8

@@ -132,6 +132,8 @@ class Alternatives:
     folder
         Where the files are.
     agreement
+        How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
+    agreement
         How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
     """
 

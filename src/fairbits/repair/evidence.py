@@ -141,7 +141,7 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
         if not rows_for_cases:
             raise
         pool, judged = plan_rows.codes[rng.permutation(len(plan_rows))], judge_rows.codes
-        notes += ["the search found nobody whose twins are told apart, so figures on cases are about rows."]
+        notes += ["the search found nobody whose twins differ, so figures on cases are about rows."]
     plan = _half(pool[:PLAN_CASES], plan_rows, subject)
     held_out = _half(judged[:HELD_OUT_CASES], judge_rows, subject)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)

@@ -98,6 +98,8 @@ class ContestData:
     command
         The command that makes the page again.
     quality
+        How the model agrees with the labels, and its decision rule; None where that is not known.
+    quality
         How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 

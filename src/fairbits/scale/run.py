@@ -85,7 +85,7 @@ class Workers:
 
     @property
     def many(self) -> bool:
-        """Whether several workers share a search that only the clock ends: one alone has nobody to share with."""
+        """Whether several workers share a search that only the clock ends: one alone shares with no other."""
         return self.executor_options.elsewhere
 
     @property

@@ -73,7 +73,7 @@ class Subject:
     source: str | None = None  # what load_subject was given, where it was
     original: Any = None  # what the model was read from: a file, a reference to code, or an object
     options: ModelOptions = field(default_factory=ModelOptions)  # and how
-    named: bool = False  # whether the model itself names its classes, so that nobody had to say their order
+    named: bool = False  # whether the model itself names its classes, so that their order is not guessed
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read

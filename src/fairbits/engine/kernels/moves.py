@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread
 from fairbits.engine.forecast import Contributions, Foresight, foresee
-from fairbits.engine.kernels.simd import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
 
 CHANGES = 2

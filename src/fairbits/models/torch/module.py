@@ -109,7 +109,7 @@ class TorchModel(SeveralClasses):
         inputs = rows.shape[1]
         found = run(rows)
         outputs = found.shape[1]
-        # Without a target nobody says whether one number is a value; several numbers are classes.
+        # Without a target it is not known whether one number is a value; several numbers are classes.
         unknown = schema is not None and schema.target is None and found.shape[1] > 1
         output = options.output or output_kind_of(
             found, regression=schema is not None and schema.regression and not unknown

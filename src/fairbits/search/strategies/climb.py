@@ -186,7 +186,9 @@ def domain_of(problem: Problem) -> Domain:
     Domain
         The arrays.
     """
-    return Domain(problem.free, problem.low, problem.high, problem.stride, problem.discrete)
+    # One type of array, whatever the attributes are: the kernel is compiled once.
+    low, high, stride = (np.asarray(bound, dtype=np.float64) for bound in (problem.low, problem.high, problem.stride))
+    return Domain(problem.free, low, high, stride, problem.discrete)
 
 
 class Members:
