@@ -46,6 +46,6 @@ def test_the_excess_holds_though_matches_are_shared():
         codes = (rng.random(400) < 0.2).astype(np.int64)
         features = rng.normal(size=(400, 1))
         scores = 1 / (1 + np.exp(-features[:, 0] - 0.5 * rng.normal(size=400)))
-        found = matched_people(Grouping("g", ("a", "b"), codes), features, (False,), scores, rng)
+        found = matched_people(two_groups(codes), features, (False,), scores, rng)
         held += found.excess.low <= 0 <= found.excess.high
     assert held >= 92
