@@ -47,7 +47,8 @@ def test_a_planted_set_across_two_layers(rng: np.random.Generator) -> None:
         found = neuron_sets(evaluator, subject, subject.table.codes[:200], measure=measure, rng=rng)
         best = next(one for one in found.curve if one.explained.value > 0.999)
         assert {(do.layer + 1, do.neuron) for do in best.neurons} == {(1, 0), (2, 2)}
-        assert best.explained.low > 0.99
+        # A hundred cases that all agree leave a few in a hundred open: no interval of theirs is a single point.
+        assert 0.95 < best.explained.low < 0.99
         assert [len(one.neurons) for one in found.curve] == list(range(1, len(found.curve) + 1))
         assert found.minimal is not None
         assert found.minimal.explained.value > found.most

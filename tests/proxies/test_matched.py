@@ -36,3 +36,16 @@ def test_nobody_alike_is_no_figure():
     rng = np.random.default_rng(2)
     a = rng.integers(0, 2, 300)
     assert matched_people(two_groups(a), a[:, None].astype(float), (True,), rng.random(300), rng) is None
+
+
+def test_the_excess_holds_though_matches_are_shared():
+    """With a smaller group many have the same match: as if independent, 95 % held 81 % of the time (n = 500)."""
+    held, worlds = 0, 100
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        codes = (rng.random(400) < 0.2).astype(np.int64)
+        features = rng.normal(size=(400, 1))
+        scores = 1 / (1 + np.exp(-features[:, 0] - 0.5 * rng.normal(size=400)))
+        found = matched_people(two_groups(codes), features, (False,), scores, rng)
+        held += found.excess.low <= 0 <= found.excess.high
+    assert held >= 92

@@ -157,10 +157,30 @@ def matched_people(
         placebo_k=float(qid(within, epsilon=epsilon).k.mean()),
         span=float(spans.mean()),
         placebo_span=float(placebo.mean()),
-        excess=student_mean(spans - placebo),
+        excess=_excess(spans - placebo, np.column_stack([crossed, inside])),
         caliper=caliper,
         pairs=_pairs(groups, rows, own, near, apart, codes, top),
     )
+
+
+def _excess(values: Floats, asked: npt.NDArray[np.int64]) -> Estimate:
+    """The mean with its interval; people whose matches are the same person do not count as independent.
+
+    The variance counts every two people who share somebody (themselves, or a match), beside each one alone.
+    """
+    plain = student_mean(values)
+    n = len(values)
+    if n < 2:
+        return plain
+    centred = values - values.mean()
+    person = np.repeat(np.arange(n), asked.shape[1])
+    pairs = np.unique(np.column_stack([person, asked.ravel()]), axis=0)  # who depends on whose score, each once
+    sums = np.bincount(pairs[:, 1], weights=centred[pairs[:, 0]])
+    times = np.bincount(pairs[:, 0], minlength=n)
+    variance = float((sums**2).sum() - ((times - 1) * centred**2).sum())
+    wider = np.sqrt(max(variance / float((centred**2).sum()), 1.0)) if centred.any() else 1.0
+    half = float(wider) * (plain.high - plain.value)
+    return Estimate(plain.value, plain.value - half, plain.value + half)
 
 
 def _own_matches(
