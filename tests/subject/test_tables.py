@@ -402,3 +402,34 @@ def test_a_bundle_with_a_model_inside_says_where_it_is(people: pd.DataFrame) -> 
         fairbits.FairbitsError, match="a 'dict' is no model, but its 'clf' is one; hand over or save tha"
     ):
         fairbits.Audit.from_table(bundle, people, target="approved", protected="sex")
+
+
+def test_columns_that_are_kept_for_the_model_are_said() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "customer_id": [f"C{i:05d}" for i in range(80)],
+            "zip": [f"0{i}" for i in rng.integers(1000, 1040, 80)],
+            "sex": rng.choice(["f", "m"], 80),
+            "income": rng.normal(3, 1, 80),
+        }
+    )
+    frame["paid"] = (frame.income > 3).astype(int)
+
+    def wants_everything(rows: pd.DataFrame) -> np.ndarray:
+        assert rows.customer_id.str.startswith("C").all()
+        return 1 / (1 + np.exp(3 - rows.income))
+
+    def wants_numbers(rows: pd.DataFrame) -> np.ndarray:
+        return 1 / (1 + np.exp(3 - rows.income - 0 * rows.zip.astype("int64").where(rows.zip < 2000)))
+
+    def wants_little(rows: pd.DataFrame) -> np.ndarray:
+        return 1 / (1 + np.exp(3 - rows.income))
+
+    told = {
+        function: " ".join(fairbits.Audit.from_table(function, frame, target="paid", protected="sex").subject.notes)
+        for function in (wants_everything, wants_numbers, wants_little)
+    }
+    assert "because the model does not take people without: customer_id." in told[wants_everything]
+    assert "texts of digits are taken as numbers" in told[wants_numbers]
+    assert "left out of the schema: customer_id" in told[wants_little]

@@ -21,7 +21,7 @@ from fairbits.certify.statement import Kind, Property, Statement
 from fairbits.engine import box_network, tree_boxes
 from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
-from fairbits.models import HasTrees, Model, Network
+from fairbits.models import HasTrees, Model, Network, answers_vary
 from fairbits.subject import Subject
 
 #: How often a statistical statement is true.
@@ -34,6 +34,8 @@ WHOLE_SHARE = 0.7
 ROUND = 0.2
 #: Seconds below which no budget makes sense.
 SHORTEST = 0.05
+#: Rows that are asked about twice to see whether a model varies.
+ASKED_TWICE = 256
 
 Progress = Callable[[str], None]
 
@@ -238,8 +240,11 @@ class _Ladder:
         return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
 
     def _varies(self) -> bool:
-        some = self.rows[:32]
-        return not np.array_equal(self.evaluator.scores(some), self.evaluator.scores(some))
+        """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
+        if self.evaluator.native:
+            return False
+        evenly = np.unique(np.linspace(0, max(len(self.rows) - 1, 0), ASKED_TWICE).astype(np.int64))
+        return answers_vary(self.evaluator.model, self.evaluator.encoding.encode(self.rows[evenly]))
 
     def _attempt(self, work: Callable[[], None]) -> None:
         try:
@@ -476,7 +481,7 @@ class _Ladder:
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 
-            def told(now: Volumes, what: str = what) -> None:
+            def on_volumes(now: Volumes, what: str = what) -> None:
                 self.watch(
                     f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
                 )
@@ -488,7 +493,7 @@ class _Ladder:
                 seconds=seconds,
                 threads=self.options.threads,
                 stop=self.stop,
-                watch=told,
+                watch=on_volumes,
                 seed=self.options.seed,
             )
             drawn = (

@@ -33,9 +33,16 @@ class Column:
 class Decoder:
     """Codes of the attributes that a model sees, in its order, as frames, arrays or records.
 
-    ``columns`` are the table's columns that it was trained on (default: all of the schema). ``as_text`` names
-    categories whose labels stay text although they look like numbers; ``categorical`` makes frames of pandas
-    categories, for models that were trained on those.
+    Parameters
+    ----------
+    schema
+        The attributes.
+    columns
+        The table's columns that the model was trained on, in its order; all of the schema by default.
+    as_text
+        Categories whose labels stay text although they look like numbers.
+    categorical
+        Whether frames get pandas categories, for models that were trained on those.
     """
 
     def __init__(
@@ -125,6 +132,28 @@ class Decoder:
             found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
         return pd.DataFrame(found, copy=False)
 
+    def mapping(self, codes: Codes) -> dict[str, Values]:
+        """The columns that the model was trained on by name, without pandas.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        dict[str, Values]
+            Values by name of the column, (n,) each.
+        """
+        return {column.name: self.values(column, codes) for column in self.columns}
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a column holds something other than numbers."""
+        return any(
+            self._tables[c.place].dtype == object for c in self.columns if c.place in self._tables and c.label is None
+        )
+
     def array(self, codes: Codes) -> Values:
         """One array: of numbers where all columns are numbers, else of objects.
 
@@ -138,10 +167,7 @@ class Decoder:
         Values
             An array, (n, columns).
         """
-        text = any(
-            self._tables[c.place].dtype == object for c in self.columns if c.place in self._tables and c.label is None
-        )
-        mixed = np.empty((len(codes), len(self.columns)), dtype=object if text else np.float64)
+        mixed = np.empty((len(codes), len(self.columns)), dtype=object if self.mixed else np.float64)
         for i, column in enumerate(self.columns):
             mixed[:, i] = self.values(column, codes)
         return mixed

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Schema, Twins, Unseen
-from fairbits.engine.kernels.simd import compiled
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.errors import CapabilityError
 from fairbits.models import HasTrees
 
@@ -49,10 +49,29 @@ class TreeArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeBoxes:
-    """An ensemble over boxes of people: ``columns`` by place, a code and the number of values of each bin.
+    """An ensemble over boxes of people: ranges of bins of values that no split separates.
 
-    ``slack`` is by how much a sum can be off by rounding, here or where single people are asked: both add in an order
-    of their own.
+    Attributes
+    ----------
+    arrays
+        The trees, as the kernel takes them.
+    columns
+        Positions of the attributes that some split looks at.
+    codes
+        For each of them, a code of every bin.
+    counts
+        For each of them, how many values every bin holds.
+    factor
+        How many people share a combination of bins: values of attributes that no split looks at.
+    link, slope
+        How the sum becomes a score.
+    complement
+        Whether the score is what the only output leaves to 1.
+    m
+        Twins of a person.
+    slack
+        By how much a sum can be off by rounding, here or where single people are asked: both add in an order of their
+        own.
     """
 
     arrays: TreeArrays
@@ -271,7 +290,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
             cuts[box] = cut
 
 
-@compiled
+@linked
 def _walk(trees: Any, root: int, z: int, first: Any, last: Any, stack: Any) -> Any:
     """The least and the most that one tree adds for one twin over a box, and the first split that is not settled."""
     low, high, spot = np.inf, -np.inf, -1

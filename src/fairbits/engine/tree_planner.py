@@ -20,7 +20,8 @@ SMALL_LEAVES = 256
 MAX_CELLS = 32_000_000
 #: Sums of one block of people, in bytes: they stay in the second-level cache.
 BLOCK_BYTES, MAX_BLOCK = 800_000, 512
-#: The same where large trees are walked: the more people come to a node, the less it costs each of them.
+#: The same where large trees are walked: the more people come to a node, the less it costs each of them. Their numbers
+#: are kept in 16 bits.
 LARGE_BYTES, LARGE_BLOCK = 16_000_000, 16_384
 
 
@@ -272,9 +273,9 @@ class TreePlanner:
         tests, members = self._all_tests()
         walk = Walk.of(ensemble, trees, *self._choices())
         count = len(walk.nodes)
-        rows = np.zeros((count, 5), np.int32)
+        rows = np.zeros((count, 4), np.int32)
         leaf, owners = ensemble.feature[walk.nodes] < 0, self.node_owner[walk.nodes]
-        rows[:, 3], rows[:, 4] = walk.left, walk.right
+        rows[:, 3] = walk.right
         rows[leaf, 0], rows[leaf, 1], rows[leaf, 2] = (
             LEAF,
             ensemble.width * np.arange(int(leaf.sum())),
@@ -299,6 +300,7 @@ class TreePlanner:
             rows=rows.ravel(),
             members=members,
             values=ensemble.values[walk.nodes[leaf]].ravel(),
+            bin_kind=np.empty(0, np.uint16 if all(self.bins[c].size < 2**16 for c in self.free) else np.int32),
             **walk.twin_steps(self._axes()),
         )
 

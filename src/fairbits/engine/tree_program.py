@@ -55,11 +55,12 @@ class SmallTrees(NamedTuple):
 class LargeTrees(NamedTuple):
     """Trees as nodes in the order of a walk: a node, all of its left side, all of its right side.
 
-    ``rows`` has five numbers per node. A split: attribute, first bin and width of the range that goes left, left and
-    right child; where a set of bins goes left, the attribute counts down from ``SET`` and the second number says where
-    the set begins. A split on a protected attribute has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and
-    its set of twins. Set 0 of twins is all of them; others are steps between neighbours in the grid of protected values
-    (``axes``: its sizes): where one is, and by how much.
+    ``rows`` has four numbers per node, so that none lies across two lines of the cache. A split: attribute, first bin
+    and width of the range that goes left, right child (the left one comes next); where a set of bins goes left, the
+    attribute counts down from ``SET`` and the second number says where the set begins. A split on a protected attribute
+    has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and its set of twins. Set 0 of twins is all of them;
+    others are steps between neighbours in the grid of protected values (``axes``: its sizes): where one is, and by how
+    much.
     """
 
     roots: Ints
@@ -74,6 +75,7 @@ class LargeTrees(NamedTuple):
     set_places: Ints
     set_steps: Floats
     axes: Ints
+    bin_kind: NDArray[np.integer]  # empty, of the narrowest type that holds every bin
 
 
 class TreeProgram(NamedTuple):
@@ -97,8 +99,24 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``favourable`` is the output that is the score (after the link), ``complement`` says that it is what the only
-    output leaves. ``thresholds`` holds, by attribute, the codes that are the last on their side of some split.
+    Attributes
+    ----------
+    program
+        The trees, as the kernels take them.
+    link, slope
+        How sums become predictions.
+    favourable
+        The output that is the score, after the link.
+    complement
+        Whether the score is what the only output leaves to 1.
+    block
+        People that the kernel takes at a time, so that their sums stay in the cache.
+    work
+        What a person costs, in units of the engine, by which people are divided among threads.
+    thresholds
+        By attribute, the codes that are the last on their side of some split.
+    gaps
+        By attribute, the code of a missing number.
     """
 
     program: TreeProgram
@@ -109,7 +127,7 @@ class TreePlan:
     block: int
     work: int
     thresholds: dict[int, Floats]
-    gaps: dict[int, float]  # by attribute, the code of a missing number
+    gaps: dict[int, float]
 
     @property
     def m(self) -> int:

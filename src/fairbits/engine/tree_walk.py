@@ -17,13 +17,13 @@ from fairbits.models import Ensemble
 class Walk:
     """Nodes of some trees as they are walked: a node, then all of its left side, then all of its right side.
 
-    Splits that only the twin decides, and where all twins go the same way, are left out. ``left`` and ``right`` are
-    places among ``nodes``; ``sets`` numbers the twins that come to a node, and ``members`` (sets, m) says who they are.
+    Splits that only the twin decides, and where all twins go the same way, are left out. ``right`` are places among
+    ``nodes`` (0 for a leaf; what is left of a split comes next); ``sets`` numbers the twins that come to a node, and
+    ``members`` (sets, m) says who they are.
     """
 
     nodes: Ints
     roots: Ints
-    left: Ints
     right: Ints
     sets: Ints
     members: NDArray[np.bool_]
@@ -65,14 +65,14 @@ class Walk:
             mine = sides.ravel()
         place = _places([len(level[0]) for level in levels], [level[2] for level in levels])
         count = sum(len(level[0]) for level in levels)
-        whole = np.empty((4, count), np.int64)
+        whole = np.zeros((3, count), np.int64)
         for depth, (nodes, twins, split) in enumerate(levels):
             at = place[depth]
-            whole[0, at], whole[1, at], whole[2:, at] = nodes, twins, 0
+            whole[0, at], whole[1, at] = nodes, twins
             if len(split):
-                whole[2, at[split]], whole[3, at[split]] = place[depth + 1][0::2], place[depth + 1][1::2]
+                whole[2, at[split]] = place[depth + 1][1::2]
         roots = place[0] if levels else np.empty(0, np.int64)
-        return cls(whole[0], roots, whole[2], whole[3], whole[1], np.array(sets.members), len(levels))
+        return cls(whole[0], roots, whole[2], whole[1], np.array(sets.members), len(levels))
 
     def twin_steps(self, axes: Ints) -> dict[str, Any]:
         """The sets of twins, as the kernel takes them.

@@ -46,7 +46,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
     Parameters
     ----------
     original
-        A path, a reference to code, or an object; None where nobody remembers.
+        A path, a reference to code, or an object; None where that was not kept.
     options
         What files may do: a pickle runs code when it is opened, and so is opened only where that was granted.
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.errors import ModelError, choose_from
+from fairbits.models.column_order import column_note
 from fairbits.models.options import ModelOptions
 
 _NUMBERS = re.compile(r"num|cont|real|float|dense|scal", re.IGNORECASE)
@@ -107,25 +108,29 @@ def said_by_types(whole: Sequence[bool]) -> list[Taken | None]:
     return ["categories" if one else "numbers" if any(whole) else None for one in whole]
 
 
-def slots_note(slots: Sequence[Slot]) -> tuple[str, ...]:
+def slots_note(slots: Sequence[Slot], options: ModelOptions) -> tuple[str, ...]:
     """A note on what goes into which input, where an input holds more than the attribute that it is called like.
 
     Parameters
     ----------
     slots
         The inputs.
+    options
+        ``columns`` states the order.
 
     Returns
     -------
     tuple of str
         One note, or none.
     """
+    if len(slots) == 1:
+        return column_note(slots[0].attributes, options, how="categories as codes" if slots[0].codes else "")
     if all(len(slot.attributes) == 1 and _plain(slot.attributes[0]) in _plain(slot.name) for slot in slots):
         return ()
-    told = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
+    order = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
     return (
-        f"the model has {len(slots)} inputs, which are filled in the order of the table: {told}; if that is not how it "
-        f"was trained, put the columns in its order under [model] columns.",
+        f"the model has {len(slots)} inputs, which are filled in the order of the table: {order}; if that is not how "
+        f"it was trained, put the columns in its order under [model] columns.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.limits import check_archive, check_arrays
 from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -41,7 +41,29 @@ _HARMLESS = {
     # is listed by itself, so that no other comes in with it.
     "functools.partial",
     "sklearn.utils.validation.check_array",
+    # What chose the columns of a SelectKBest, and what finished searches over settings or thresholds were judged by:
+    # functions of numbers that nobody calls when it predicts. (The functions of scikit-learn's metrics: see below.)
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.feature_selection._univariate_selection.r_regression",
+    "sklearn.feature_selection._mutual_info.mutual_info_classif",
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.metrics._scorer._CurveScorer",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+    # Gaussian processes: the kernels are formulas with a few numbers.
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(
+        f"sklearn.gaussian_process.kernels.{kernel}"
+        for kernel in (
+            *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern"),
+            *("Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
+        )
+    ),
 }
+_METRIC = re.compile(r"sklearn\.metrics\._[a-z_]+\.[a-z0-9_]+_(score|loss|error)")
 
 
 #: Nodes of a .skops file that hold plain values.
@@ -95,22 +117,19 @@ def plain_skops(path: Path) -> bool:
     return True
 
 
-def refuse_untrusted(path: Path, max_model_bytes: int) -> None:
-    """Refuse a .skops file with types that are not known to be safe, or with arrays larger than allowed.
+def refuse_untrusted(path: Path) -> None:
+    """Refuse a .skops file with types that are not known to be safe.
 
     Parameters
     ----------
     path
         The file.
-    max_model_bytes
-        Allowed size in bytes.
 
     Raises
     ------
     ModelError
-        Naming the types, or the limit.
+        Naming the types.
     """
-    check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
     _types(path, trust_pickle=False)
 
 
@@ -141,7 +160,7 @@ def _types(path: Path, *, trust_pickle: bool) -> list[str]:
         unknown: list[str] = io.get_untrusted_types(file=path)
     except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable .skops file: {reason(error)}") from None
-    doubtful = [name for name in unknown if name not in _HARMLESS]
+    doubtful = [name for name in unknown if name not in _HARMLESS and not _METRIC.fullmatch(name)]
     if doubtful and not trust_pickle:
         more = f" and {len(doubtful) - 8} more" if len(doubtful) > 8 else ""
         raise ModelError(

@@ -15,6 +15,7 @@ import numpy as np
 from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, reason, with_classes
+from fairbits.models.column_order import column_note
 from fairbits.models.direction import (
     favourable_output,
     is_reversed,
@@ -73,7 +74,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
-    wanted = _width_of(predictor)
+    wanted, guessed = _width_of(predictor), tuple[str, ...]()
     if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
@@ -82,8 +83,10 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if spread is not None and names is not None:
         decode, encoding = named_frame(names), spread
     else:
-        decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
+        way, decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
         encoding = decoder.encoding
+        if names is None:
+            guessed = _order_note(way, columns, schema, options)
     box = BlackBox(
         lambda rows: ask(decode(rows)),
         encoding.width,
@@ -94,15 +97,15 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     )
     given = classes if own and schema.classes else None
     single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
-    notes = order_note(schema, classes, options, single=single)
+    notes = (*guessed, *order_note(schema, classes, options, single=single))
     if spread is not None and names is not None:
         notes = (*notes, dummy_note(names, schema))
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
-        told = (
+        note = (
             f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
             f"put it into a CalibratedClassifierCV to see how far apart they are."
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
     named = names_decide(schema, classes)
     return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
 
@@ -159,7 +162,9 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
-    decode = _decoders(decoder)[options.input_format or "frame"]
+    way = options.input_format or "frame"
+    decode = _decoders(decoder)[way]
+    notes = _order_note(way, options.columns or table_columns(schema), schema, options)
     order = output_order(schema, None, options)
     favourable = favourable_output(schema, order) if schema.classes else None
 
@@ -177,8 +182,8 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         name=name,
     )
     if len(schema.classes) > 2 and box.table(_someone(decoder, schema)).shape[1] == len(schema.classes):
-        return Loaded(with_classes(box, schema, order), decoder.encoding)
-    return Loaded(box, decoder.encoding)
+        return Loaded(with_classes(box, schema, order), decoder.encoding, notes=notes)
+    return Loaded(box, decoder.encoding, notes=notes)
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
@@ -253,7 +258,7 @@ def asked_as(
     ask, _ = _question(predictor, schema, order, None)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     name = f"the {type(predictor).__name__}"
-    return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)
+    return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)[1]
 
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
@@ -308,14 +313,14 @@ def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
 
 def _decoding(
     ask: Decode, decoder: Decoder, schema: Schema, stated: InputFormat | None, *, named: bool, name: str
-) -> Decode:
+) -> tuple[InputFormat, Decode]:
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
     if stated == "codes" and named:  # steps that choose columns by name find none in an array
         frame = named_frame(decoder.names)
-        return lambda codes: frame(decoder.numbers(codes))
+        return stated, lambda codes: frame(decoder.numbers(codes))
     if stated is not None:
-        return decoders[stated]
+        return stated, decoders[stated]
     someone = _someone(decoder, schema)
     complaint, lacking = "", ""
     # Without names it was made for arrays, or it is somebody's own class around a pipeline that wants a frame.
@@ -330,7 +335,7 @@ def _decoding(
             continue
         lacking = _refused_gap(ask, decoders[way], decoder, schema)
         if not lacking:
-            return decoders[way]
+            return way, decoders[way]
     if lacking:
         raise RefusesMissing(f"{name} does not take {lacking}; fill it in the table, or train the model with it.")
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
@@ -339,6 +344,14 @@ def _decoding(
             f'as the schema does, say input_format = "codes" under [model].'
         )
     raise ModelError(f"{name} takes neither labels nor codes, as an array or as a frame: {complaint}.")
+
+
+def _order_note(way: InputFormat, columns: tuple[str, ...], schema: Schema, options: ModelOptions) -> tuple[str, ...]:
+    """What is guessed about rows without names; a frame has names."""
+    if way == "frame":
+        return ()
+    coded = way == "codes" and options.input_format is None and any(a.kind == "category" for a in schema.attributes)
+    return column_note(columns, options, how="categories as codes" if coded else "")
 
 
 def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) -> str:

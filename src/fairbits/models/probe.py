@@ -32,8 +32,9 @@ _MAX_EXACT = 10_000
 class NotColumnwise(NotNative):
     """An input depends on more than one attribute, or on a real one in more than a straight line."""
 
-    def __init__(self) -> None:
-        super().__init__("its encoders look at several columns at once, bend a real one, or fill its gaps.")
+    def __init__(self, column: str | None = None) -> None:
+        bent = f"its encoders bend the real column {column!r} or fill its gaps: only lines, or steps alone, are read."
+        super().__init__("its encoders look at several columns at once." if column is None else bent)
 
 
 class RefusedRows(ModelError):
@@ -69,7 +70,7 @@ def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *,
     base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
     if exact:
         transform = _filled(transform)
-    start = _run(transform, base, schema)
+    start = inputs_of(transform, base, schema)
     parts: list[Part] = []
     owner = np.full(start.shape[1], -1)
     for i, attribute in enumerate(schema.attributes):
@@ -132,7 +133,7 @@ def _part(
         if straight is not None:
             return straight
     if attribute.kind == "real" or attribute.upper - attribute.low >= _MAX_VALUES:
-        raise NotColumnwise
+        raise NotColumnwise(attribute.name)
     if not attribute.allowed and len(points) <= attribute.upper - attribute.low:
         points = np.arange(attribute.low, attribute.upper + 1)
         found = _asked(transform, schema, base, i, points)
@@ -163,7 +164,7 @@ def _part_with_gap(
     columns = np.flatnonzero((found != start).any(axis=0))
     line = _straight(points, found[:-1, columns[0]], int(columns[0])) if len(columns) == 1 else None
     if line is None or not exact:
-        raise NotColumnwise
+        raise NotColumnwise(attribute.name)
     return replace(line, gap=gap, missing=float(found[-1, columns[0]]))
 
 
@@ -181,12 +182,12 @@ def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Co
     rows = np.repeat(base, len(points), axis=0)
     rows[:, i] = points
     try:
-        return _run(transform, rows, schema)
+        return inputs_of(transform, rows, schema)
     except ModelError as error:
         attribute = schema.attributes[i]
         for value, row in zip(points, rows, strict=True):
             try:
-                _run(transform, row[None, :], schema)
+                inputs_of(transform, row[None, :], schema)
             except ModelError:
                 raise ModelError(
                     f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
@@ -195,7 +196,28 @@ def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Co
         raise
 
 
-def _run(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
+def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
+    """What preprocessing makes of people, as finite numbers.
+
+    Parameters
+    ----------
+    transform
+        The preprocessing.
+    rows
+        People, as codes.
+    schema
+        The attributes, for the sentence.
+
+    Returns
+    -------
+    npt.NDArray[Any]
+        Inputs, (n, width).
+
+    Raises
+    ------
+    ModelError
+        If it fails, or leaves something else.
+    """
     try:
         found = transform(rows)
     except FairbitsError:
@@ -227,14 +249,30 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
     return line if np.abs(line.encode(points)[:, 0] - found).max() <= tolerance else None
 
 
-def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
+def random_people(schema: Schema) -> Codes:
+    """People on whom what was read is held against the model; some lack numbers where people may lack them.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+
+    Returns
+    -------
+    Codes
+        Always the same people.
+    """
     rng = np.random.default_rng(0)
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
     for column, attribute in zip(columns, schema.attributes, strict=True):
         if attribute.kind != "category" and attribute.gap is not None:
             column[rng.random(_PEOPLE) < 0.1] = attribute.gap
-    people = np.column_stack(columns).astype(np.float64)
-    theirs = _run(transform, people, schema)
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
+    people = random_people(schema)
+    theirs = inputs_of(transform, people, schema)
     exact = theirs.astype(np.float64)
     size = float(np.abs(np.where(exact == _GONE, 0.0, exact)).max())
     if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):

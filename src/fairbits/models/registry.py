@@ -12,7 +12,7 @@ from fairbits.models.base import Model, SeveralClasses
 from fairbits.models.callables import check_reference, is_reference, named_model
 from fairbits.models.direction import is_reversed
 from fairbits.models.foreign import attribute, is_model, owned
-from fairbits.models.limits import check_archive, check_file, is_archive
+from fairbits.models.limits import check_archive, check_arrays, check_file, is_archive
 from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
@@ -278,11 +278,33 @@ def _onnx(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     from fairbits.models.pickles import plain_skops, read_skops, refuse_untrusted
 
+    try:
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    except ModelError:
+        if not options.trust_pickle:
+            raise
+    else:
+        found = _without_library(file, schema, options)
+        if found is not None:
+            return found
     if not options.trust_pickle:
-        refuse_untrusted(file, options.max_model_bytes)
+        refuse_untrusted(file)
     if not plain_skops(file):
         options = _tried(file, schema, options, "skops.io", "sklearn.ensemble", "pandas")
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def _without_library(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded | None:
+    """A linear model or perceptron whose file says it all; None where its library is needed, or says what is wrong."""
+    if schema is None or options.input_format is not None:
+        return None
+    from fairbits.models.sklearn import from_sklearn
+    from fairbits.models.skops_data import NotPlain, plain_model
+
+    try:
+        return from_sklearn(plain_model(file), schema, options)
+    except (NotPlain, FairbitsError):
+        return None
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
+from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
+from fairbits.models.column_order import column_note
 from fairbits.models.dummies import dummy_encoding
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
@@ -19,8 +22,15 @@ from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
-from fairbits.models.probe import NotColumnwise, RefusedRows, encoding_of
+from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
+from fairbits.models.skops_data import StoredObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
+from fairbits.models.trees.ensemble import Ensemble
+from fairbits.models.trees.model import TreeModel
+from fairbits.models.trees.scorecard import scorecard_of
+
+_Read = TypeVar("_Read")
+Names = tuple[str, ...] | None
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
 _HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
@@ -42,6 +52,8 @@ _COLUMNWISE = {
     *("ColumnTransformer", "Pipeline", "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "KBinsDiscretizer"),
     *("PowerTransformer", "QuantileTransformer", "Binarizer", "MissingIndicator", "VarianceThreshold"),
+    *("SplineTransformer", "SelectKBest", "SelectPercentile", "SelectFromModel", "RFE", "RFECV", "SelectFpr"),
+    *("SelectFdr", "SelectFwe", "GenericUnivariateSelect", "SequentialFeatureSelector"),
 }
 
 
@@ -91,10 +103,25 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
             )
         chosen = network if options.favourable is None else network.with_favourable(options.favourable)
         return Loaded(chosen, None, names)
-    encoding = _bare(estimator, schema, options) if not steps else _behind(estimator, steps, schema, options)
-    if encoding is None and steps:
-        return _asked(estimator, schema, options, str(NotColumnwise()))
-    return Loaded(network, encoding, names)
+    if not steps:
+        return Loaded(network, _bare(estimator, schema, options), names)
+    return _encoded(estimator, steps, network, names, schema, options)
+
+
+def _encoded(
+    estimator: Any, steps: list[Any], network: Network, names: Names, schema: Schema, options: ModelOptions
+) -> Loaded:
+    """A network behind encoders: with their tables, as a scorecard, else a black box, with the reason as a note."""
+    notes = _order_note(estimator, schema, options)
+    try:
+        return Loaded(network, _behind(estimator, steps, schema, options, encoding_of), names, notes)
+    except NotColumnwise as error:
+        why = str(error)
+    try:
+        model, encoding = _scorecard(estimator, steps, network, schema, options)
+    except NotNative:
+        return _asked(estimator, schema, options, why)
+    return Loaded(model, encoding, names, notes)
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -125,7 +152,7 @@ def _no_reader(final: Any) -> str:
 def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """The model as a black box, and why it is one."""
     box = from_predictor(estimator, schema, options)
-    if schema is None:  # nobody reads notes of a bare model
+    if schema is None:  # a bare model has no place for notes
         return box
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 
@@ -141,12 +168,10 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
     if not steps and not prepares:
         return from_booster(final, schema, options)
     read = settled(read_object(final, schema), schema, options)
-    encoding = _behind(estimator, steps, schema, options, exact=True)
-    if encoding is None:
-        raise NotNative("its encoders look at several columns at once, or bend a real one.")
+    encoding = _behind(estimator, steps, schema, options, partial(encoding_of, exact=True), exact=True)
     if encoding.width != read.ensemble.features:
         raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
-    return with_encoding(read, encoding, schema, read.notes)
+    return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
 
 
 def is_perceptron(estimator: Any) -> bool:
@@ -376,23 +401,79 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     return Encoding.of_columns(schema, checked_columns(estimator.feature_names_in_, schema))
 
 
+def _scorecard(
+    estimator: Any, steps: list[Any], network: Network, schema: Schema, options: ModelOptions
+) -> tuple[TreeModel, Encoding]:
+    """A linear model of bins as trees."""
+    edges = _edges(steps)
+    if len(network.weights) > 1 or network.head == "softmax" or edges is None:
+        raise NotColumnwise
+    final = final_of(estimator)
+    weights, start = np.ravel(final.coef_).astype(np.float64), float(np.ravel(final.intercept_)[0])
+
+    def read(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
+        def sums(codes: Codes) -> npt.NDArray[np.float64]:
+            return np.asarray(inputs_of(transform, codes, schema).astype(np.float64) @ weights + start)
+
+        return scorecard_of(sums, schema, columns, edges, link="logistic" if network.head == "sigmoid" else "identity")
+
+    ensemble, encoding = _behind(estimator, steps, schema, options, read)
+    classes = 2 if network.head == "sigmoid" else 0
+    return TreeModel(ensemble, classes, name=f"the {type(final).__name__} over bins"), encoding
+
+
+def _edges(steps: list[Any]) -> npt.NDArray[np.float64] | None:
+    """The values at which bins begin; None where they are not those of the table, because others were made first."""
+    found, kept = [np.empty(0)], True
+    for step in steps:
+        if type(step).__name__ in ("KBinsDiscretizer", "Binarizer") and not kept:
+            return None
+        inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
+        if type(step).__name__ == "KBinsDiscretizer":
+            found += [np.asarray(edges, dtype=np.float64) for edges in step.bin_edges_]
+        elif type(step).__name__ == "Binarizer":
+            found.append(np.array([step.threshold], dtype=np.float64))
+        chains = [inner] if type(step).__name__ == "Pipeline" else [[one] for one in inner]
+        for chain in chains:
+            edges = _edges(chain)
+            if edges is None or (len(edges) and not kept):
+                return None
+            found.append(edges)
+        kept = kept and _keeps_values(step)
+    return np.concatenate(found)
+
+
+def _keeps_values(step: Any) -> bool:
+    """Whether columns leave a step with the values that they had, gaps apart."""
+    if step in (None, "passthrough", "drop") or type(step).__name__ == "SimpleImputer":
+        return True
+    inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
+    return bool(inner) and all(_keeps_values(one) for one in inner)
+
+
 def _behind(
-    estimator: Any, steps: list[Any], schema: Schema, options: ModelOptions, *, exact: bool = False
-) -> Encoding | None:
-    """The tables of the encoders, or None where an input depends on several columns."""
+    estimator: Any,
+    steps: list[Any],
+    schema: Schema,
+    options: ModelOptions,
+    read: Callable[[Transform, Schema, Iterable[str]], _Read],
+    *,
+    exact: bool = False,
+) -> _Read:
+    """What is read off the encoders, asked with rows as they take them; NotColumnwise where a step mixes columns."""
     if not all(_columnwise(step) for step in steps):
-        return None
+        raise NotColumnwise
     names = getattr(estimator, "feature_names_in_", None)
     columns = checked_columns(names, schema) if names is not None else options.columns or table_columns(schema)
     _check_width(estimator, columns, schema)
 
-    def asked(as_text: tuple[str, ...]) -> Encoding:
+    def asked(as_text: tuple[str, ...]) -> _Read:
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
-        decode = _rows_of(decoder, options.input_format or ("array" if names is None else "frame"), names)
+        way: InputFormat = options.input_format or ("array" if names is None else "frame")
+        named = isinstance(estimator, StoredObject) and way == "frame"
+        decode = decoder.mapping if named else _rows_of(decoder, way, names)
         seen = [schema.column(name) for name in decoder.names]
-        return encoding_of(
-            lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names, exact=exact
-        )
+        return read(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
 
     try:
         try:
@@ -412,8 +493,11 @@ def _behind(
             f"{str(error).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
             f'input_format = "codes" under [model].'
         ) from error
-    except NotColumnwise:
-        return None
+
+
+def _order_note(estimator: Any, schema: Schema, options: ModelOptions) -> tuple[str, ...]:
+    """A pipeline that was fitted on an array gets the table's columns in their order."""
+    return () if hasattr(estimator, "feature_names_in_") else column_note(table_columns(schema), options)
 
 
 def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], Any]:

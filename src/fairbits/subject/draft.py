@@ -42,8 +42,24 @@ MAX_TWINS = 1000
 class Draft:
     """What is known about a subject before its file is written.
 
-    ``options`` are what was said about the model. ``said_by_labels`` is the AUC that made init choose which output
-    speaks of which class. ``trouble`` is why the model does not fit, if it does not.
+    Attributes
+    ----------
+    schema
+        The attributes, as the table suggests them.
+    table
+        The file of the table.
+    model
+        The model's file or address; None where none was named.
+    delimiter
+        What stands between the columns of the table's file.
+    options
+        What was said about the model.
+    said_by_labels
+        The AUC by which the labels decided which output speaks of which class; None where they did not.
+    trouble
+        Why the model does not fit; None where it does.
+    others
+        Other readings of the table, to be tried in turn for a model that does not take ``schema`` as it is.
     """
 
     schema: Schema
@@ -53,16 +69,26 @@ class Draft:
     options: ModelOptions = field(default_factory=ModelOptions)
     said_by_labels: float | None = None
     trouble: str | None = None
-    others: tuple[Schema, ...] = ()  # for a model that does not take the schema as it is
+    others: tuple[Schema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came of a draft: the subject that its file describes, or why there is none yet."""
+    """What came of a draft: the subject that its file describes, or why there is none yet.
+
+    Attributes
+    ----------
+    draft
+        The draft, as it was settled.
+    subject
+        The subject; None where there is no model, or where it does not fit.
+    notes
+        What was guessed about the model, as sentences.
+    """
 
     draft: Draft
     subject: Subject | None = None
-    notes: tuple[str, ...] = ()  # what was guessed about the model
+    notes: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> str | None:
@@ -85,6 +111,7 @@ def draft_schema(
     ignored: Iterable[str],
     max_twins: int,
     everything: bool = False,
+    threshold: float | None = None,
 ) -> Schema:
     """The schema of a table, with ranges for protected numbers of many values.
 
@@ -106,6 +133,8 @@ def draft_schema(
         Allowed number of combinations of protected values.
     everything
         Keep dates, identifiers and other columns that say nothing about a person.
+    threshold
+        Probability from which on a decision between two classes is favourable; None takes 0.5.
 
     Returns
     -------
@@ -125,6 +154,7 @@ def draft_schema(
         groups=groups,
         ignored=ignored,
         everything=everything,
+        threshold=threshold,
     )
     wide = {
         a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
@@ -157,7 +187,17 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
         found = draft_schema(data, **asked, everything=True)
     except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
         return None
-    return None if found.names == schema.names else found
+    kept = ", ".join(name for name in found.names if name not in schema.names)
+    if not kept:
+        return None
+    return replace(
+        found,
+        notes=(
+            *found.notes,
+            f"kept in the schema, though dates and identifiers tell little about people, because the model does not "
+            f"take people without: {kept}.",
+        ),
+    )
 
 
 def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
@@ -177,7 +217,7 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
     """
     import pyarrow as pa
 
-    changed = data
+    changed, read = data, []
     for place, name in enumerate(data.column_names):
         kind = data[name].type
         if name == asked.get("target") or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -185,10 +225,15 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
         present = data[name].drop_null().unique().to_pylist()
         if present and all(text.isascii() and text.strip().isdecimal() and len(text) < 16 for text in present):
             changed = changed.set_column(place, name, plain(data[name]).cast(pa.int64()))
+            read.append(name)
+    if not read:
+        return None
     try:
-        return None if changed is data else draft_schema(changed, **asked)
+        found = draft_schema(changed, **asked)
     except FairbitsError:
         return None
+    note = f"texts of digits are taken as numbers, because the model does not take them as texts: {', '.join(read)}."
+    return replace(found, notes=(*found.notes, note))
 
 
 def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
@@ -247,6 +292,7 @@ def subject_of_table(
     favourable: object = None,
     ignored: Iterable[str] = (),
     max_twins: int = MAX_TWINS,
+    threshold: float | None = None,
     name: str = "subject",
     options: ModelOptions | None = None,
 ) -> Subject:
@@ -264,6 +310,8 @@ def subject_of_table(
         Columns to leave out.
     max_twins
         Combinations of protected values at most; protected numbers of many values get ranges.
+    threshold
+        The probability from which on a decision between two classes is favourable; 0.5 by default.
     name
         What to call it.
     options
@@ -285,6 +333,7 @@ def subject_of_table(
         "groups": one_hot_groups(data, leave_out=(target, *ignored)),
         "ignored": tuple(ignored),
         "max_twins": max_twins,
+        "threshold": threshold,
     }
     schema = draft_schema(data, **asked)
 

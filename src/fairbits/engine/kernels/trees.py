@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from fairbits.engine.kernels.simd import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go
@@ -28,6 +28,8 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 LEAF, TWIN, SET = -1, -2, -3
 #: Stretches of the values of an attribute that is binned by search.
 HINTS = 1024
+#: People whose sums are written together: their float64 fill a line of the cache.
+TILE = 8
 
 
 @inlined
@@ -133,8 +135,8 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
     together = np.empty((outputs * m, block), np.float64)
     base = np.empty((outputs, block), np.float64)
     walking = len(plan.large.roots) > 0
-    walked = np.empty((block if walking else 1, outputs * m), np.float64)
-    order = np.empty(block, np.int32)
+    narrow = np.empty((max(count, 1) if walking else 1, block if walking else 1), plan.large.bin_kind.dtype)
+    order = np.empty(block, np.uint16)
     stack = np.empty((plan.large.depth + 2, 3), np.int64)
     for start in range(0, n, block):
         people = min(block, n - start)
@@ -164,11 +166,12 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             base[o] = plan.base[o]
         together[:] = 0.0
         if walking:
-            walked[:] = 0.0
-            large_trees(plan, bins, people, base, walked, order, stack)
-            for p in range(people):
-                for o in range(outputs):
-                    add_up(walked[p], plan.large, o * m)
+            for a in range(count):
+                for p in range(people):
+                    narrow[a, p] = bins[a, p]
+            large_trees(plan, narrow, people, base, together, order, stack)
+            for o in range(outputs):
+                add_up(together[o * m : (o + 1) * m, :lanes], plan.large.axes)
         for o in range(outputs):
             for z in range(m):
                 into = together[o * m + z]
@@ -178,10 +181,11 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             o, first, place = plan.part_outputs[part], plan.part_starts[part], plan.part_cells[part]
             for z in range(m):
                 add(together[o * m + z, :lanes], totals[first + plan.cell_of[place, z]])
-        for p in range(people):
+        for first in range(0, people, TILE):  # a few people at a time: what is read and what is written stay close by
             for o in range(outputs):
                 for z in range(m):
-                    sums[start + p, o, z] = together[o * m + z, p] + (walked[p, o * m + z] if walking else 0.0)
+                    for p in range(first, min(first + TILE, people)):
+                        sums[start + p, o, z] = together[o * m + z, p]
     return -1
 
 
@@ -393,35 +397,33 @@ def split_members(order, low, high, mine, members):
 
 
 @inlined
-def add_up(row, large, first):
+def add_up(steps, axes):
     """Steps from twin to twin become what each twin has: sums along one protected attribute after the other.
 
     Parameters
     ----------
-    row
-        Steps of one person, changed in place.
-    large
-        The large trees as arrays.
-    first
-        Position of the output's first twin.
+    steps
+        Steps of one output, (m, people), changed in place.
+    axes
+        How many values each protected attribute has.
     """
-    stride = large.m
-    for axis in range(len(large.axes)):
-        size = large.axes[axis]
+    stride = len(steps)
+    for axis in range(len(axes)):
         whole = stride
-        stride //= size
-        for begin in range(first, first + large.m, whole):
+        stride //= axes[axis]
+        for begin in range(0, len(steps), whole):
             for z in range(begin + stride, begin + whole):
-                row[z] += row[z - stride]
+                add(steps[z], steps[z - stride])
 
 
 @compiled
-def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR0912 - one loop, unrolled by kind
+def large_trees(plan, bins, people, base, steps, order, stack):  # noqa: PLR0912 - one loop, unrolled by kind
     """Send everybody down every large tree, together: at a split the people of a node are parted in place.
 
     Which twins come to a node does not depend on the person, so that a node knows them: at a split on a protected
     attribute both sides get all people of the node. Twins form a grid of protected values, and those of a leaf mostly a
-    box in it: what a leaf adds is kept as steps at the box's corners, which are few, and added up once at the end.
+    box in it: what a leaf adds is kept as steps at the box's corners, which are few, and added up once at the end. What
+    is added at the first twin is added to all of them.
 
     Parameters
     ----------
@@ -433,8 +435,9 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
         Number of people.
     base
         Sums that all twins of a person share, (outputs, people), added to in place.
-    walked
-        Steps between neighbouring twins by person, changed in place; see :func:`add_up`.
+    steps
+        Steps between neighbouring twins, (outputs · m, people), added to in place; see :func:`add_up`. Few twins are
+        corners of many boxes: their rows stay in the cache.
     order
         People in the order of their nodes, changed in place.
     stack
@@ -452,7 +455,7 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
             depth -= 1
             node, low, high = np.int64(stack[depth, 0]), np.int64(stack[depth, 1]), np.int64(stack[depth, 2])
             while True:
-                at = 5 * node
+                at = 4 * node  # its left child comes next
                 attribute = np.int64(rows[at])
                 if attribute >= 0 or attribute <= SET:
                     in_range = attribute >= 0
@@ -461,36 +464,35 @@ def large_trees(plan, bins, people, base, walked, order, stack):  # noqa: PLR091
                     if high - low == 1:  # most of the way down: nobody is left to be parted from
                         bin_ = mine[order[low]]
                         left = np.uint32(bin_ - first) <= span if in_range else large.members[first + bin_]
-                        node = np.int64(rows[at + 4 - np.int64(left)])
+                        node = node + 1 if left else np.int64(rows[at + 3])
                         continue
                     if in_range:
                         middle = split_people(order, low, high, mine, first, span)
                     else:
                         middle = split_members(order, low, high, mine, large.members[first:])
                     if middle == high:
-                        node = np.int64(rows[at + 3])
+                        node += 1
                     elif middle == low:
-                        node = np.int64(rows[at + 4])
+                        node = np.int64(rows[at + 3])
                     else:
-                        stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], middle, high
+                        stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 3], middle, high
                         depth += 1
-                        node, high = np.int64(rows[at + 3]), middle
+                        node, high = node + 1, middle
                 elif attribute == TWIN:
-                    stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 4], low, high
+                    stack[depth, 0], stack[depth, 1], stack[depth, 2] = rows[at + 3], low, high
                     depth += 1
-                    node = np.int64(rows[at + 3])
+                    node += 1
                 else:
                     value, twins = np.int64(rows[at + 1]), np.int64(rows[at + 2])
                     begin, end = large.set_starts[twins], large.set_starts[twins + 1]
                     for w in range(large.width):
-                        adds = large.values[value + w]
-                        if twins == 0:
-                            for place in range(low, high):
-                                base[out + w, order[place]] += adds
-                        else:
-                            first = (out + w) * m
-                            for place in range(low, high):
-                                steps = walked[order[place]]
-                                for step in range(begin, end):
-                                    steps[first + large.set_places[step]] += adds * large.set_steps[step]
+                        for step in range(begin, end):
+                            twin, adds = large.set_places[step], large.values[value + w] * large.set_steps[step]
+                            if twin == 0:
+                                for place in range(low, high):
+                                    base[out + w, order[place]] += adds
+                            else:
+                                row = steps[(out + w) * m + twin]
+                                for place in range(low, high):
+                                    row[order[place]] += adds
                     break

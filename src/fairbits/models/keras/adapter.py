@@ -132,7 +132,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     except NotNative as error:
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
-    filled = slots_note(slots) if slots else ()
+    filled = slots_note(slots, options) if slots else ()
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 

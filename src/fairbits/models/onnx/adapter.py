@@ -116,7 +116,7 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     except _ODD as error:
         raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
-    encoding = None
+    encoding, notes = None, tuple[str, ...]()
     if reader.stem and schema is not None:
         from fairbits.models.onnx.runtime import Feeder, session_of
 
@@ -125,7 +125,8 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
         feeder = Feeder(graph.inputs, schema, options.columns)
         run = session_of(graph, reader.stem, reader.start)
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
-    return Loaded(network, encoding, graph.classes)
+        notes = feeder.notes(options)
+    return Loaded(network, encoding, graph.classes, notes)
 
 
 class GraphReader:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, with_classes
+from fairbits.models.column_order import column_note, plain_note
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
 from fairbits.models.input_slots import said_by_types, slots_note, slots_of, some_people
-from fairbits.models.loaded import Loaded, read_note, told_from
+from fairbits.models.loaded import Loaded, output_kind_of, read_note
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
 
@@ -69,6 +70,7 @@ class Feeder:
 
     def __init__(self, inputs: list[Input], schema: Schema, columns: tuple[str, ...] | None):
         self.inputs = inputs
+        self.guessed = False  # whether columns go in by their order alone
         self._columns = columns or self._matched(schema)
         text = [name for name, entry in self._pairs() if entry.kind == TEXT]
         self.decoder = Decoder(schema, self._columns, as_text=text)
@@ -100,12 +102,26 @@ class Feeder:
         typed = [(entry, _typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
         return {entry.name: values if entry.flat else values[:, None] for entry, values in typed}
 
+    def notes(self, options: ModelOptions) -> tuple[str, ...]:
+        """What is guessed about the columns.
+
+        Parameters
+        ----------
+        options
+            ``columns`` says it all.
+        """
+        if not self.guessed:
+            return ()
+        coded = len(self.inputs) == 1 and self.inputs[0].kind != TEXT and self.decoder.mixed
+        return column_note(self._columns, options, how="categories as codes" if coded else "")
+
     def _matched(self, schema: Schema) -> tuple[str, ...]:
         names = tuple(entry.name for entry in self.inputs)
         known = table_columns(schema)
         if len(names) == 1 and len(known) > 1:
             width = self.inputs[0].width
             if width in (None, len(known)):
+                self.guessed = True
                 return known
             raise ModelError(
                 f"its input takes {width} columns, but the schema has {len(schema)} attributes "
@@ -115,6 +131,7 @@ class Feeder:
         if strange is None:
             return names
         if len(names) == len(known) and not set(names) & set(known):
+            self.guessed = True
             return known
         raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
 
@@ -157,6 +174,16 @@ class SlotFeeder:
             typed = _typed(values, entry)
             found[entry.name] = typed[:, 0] if entry.flat else typed
         return found
+
+    def notes(self, options: ModelOptions) -> tuple[str, ...]:
+        """What is guessed about the inputs.
+
+        Parameters
+        ----------
+        options
+            ``columns`` states the order.
+        """
+        return slots_note(self.slots, options)
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         attribute = self._schema[name]
@@ -239,14 +266,14 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
         name=name,
     )
     notes = order_note(schema, graph.classes, options, single=None)
-    if isinstance(feeder, SlotFeeder):
-        notes = (*slots_note(feeder.slots), *notes)
+    if feeder is not None:
+        notes = (*feeder.notes(options), *notes)
     if why:
         notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
     if output == "logit":
         notes = (*notes, *read_note(output, options))
     if encoded is not None:
-        notes = (*notes, "the graph's only input is as wide as the schema one-hot encoded: it was taken for that.")
+        notes = (*plain_note(encoded, schema, options), *notes)
     own = guessed if schema.classes else None
     named = names_decide(schema, graph.classes)
     return Loaded(with_classes(box, schema, order), encoding, own, notes, named)
@@ -261,7 +288,7 @@ def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDA
         found = np.asarray(ask(rows), dtype=np.float32).reshape(len(rows), -1)
     except Exception:  # noqa: BLE001 - random people may be none that it takes: the table decides
         return None
-    return "logit" if np.isfinite(found).all() and told_from(found, regression=False) == "logit" else None
+    return "logit" if np.isfinite(found).all() and output_kind_of(found, regression=False) == "logit" else None
 
 
 def _encoding(feeder: Feeder | SlotFeeder | None) -> Encoding:

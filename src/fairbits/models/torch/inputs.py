@@ -66,10 +66,10 @@ def running(
         if schema is None:
             raise
         try:
-            model, encoding, _ = _with_slots(module, names or ["rows"], schema, options)
+            model, encoding, filled = _with_slots(module, names or ["rows"], schema, options)
         except ModelError:
             raise error from None  # what it says of plain rows is closer to the matter
-        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
+        return Loaded(model, encoding, notes=(note, *filled, *read_note(model.output, options)))
     return Loaded(model, notes=(note, *read_note(model.output, options)))
 
 
@@ -111,7 +111,7 @@ def _with_slots(
             except ModelError as error:
                 complaint = complaint or error
             else:
-                return model, encoding, slots_note(slots)
+                return model, encoding, slots_note(slots, options)
     assert complaint is not None  # noqa: S101 - there is always a way to try
     raise complaint
 

@@ -24,6 +24,7 @@ from fairbits.domain import (
     values_of,
 )
 from fairbits.errors import ModelError, choose_from
+from fairbits.models.column_order import column_note
 from fairbits.models.dummies import dummy_columns
 from fairbits.models.options import ModelOptions
 from fairbits.models.trees.ensemble import Ensemble
@@ -106,6 +107,7 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
             for i, label in enumerate(mine):
                 table[label, i] = 1.0
             parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+    notes += () if features.names else column_note(tuple(columns.values()), options)
     for column, (feature, _) in features.derived.items():
         if feature in fixed:
             fixed[column] = 0.0

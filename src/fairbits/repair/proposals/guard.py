@@ -25,7 +25,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, fresh_scores, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -43,7 +43,7 @@ _ROWS = 65_536
 #: People whose twins' scores are kept at once.
 _SCORES = 2_000_000
 #: People who are asked about twice to see whether a model varies.
-_ASKED_TWICE = 8
+_ASKED_TWICE = 64
 #: The widest bounds that are still numbers: no model has so many twins, and no float32 score is so large.
 _MAX_CLASSES, _MAX_TAU = 10**9, 1e38
 
@@ -193,7 +193,7 @@ class Guard:
         #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
         known = (rows or subject.table).training()
         #: Whether the model gives the same person another score when asked again: then nothing can be proved.
-        self.varies = not self._evaluator.native and _varies(
+        self.varies = not self._evaluator.native and answers_vary(
             self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
         )
         self.k_max = 0 if self.varies else proved_classes(self.tau, self.epsilon, partition, vector=vector)
@@ -553,11 +553,6 @@ def _finite(scores: Any) -> npt.NDArray[np.float64]:
             "the model gave a score that is not finite for somebody or for one of their twins; check its inputs."
         )
     return found
-
-
-def _varies(model: Any, inputs: Inputs) -> bool:
-    """Whether a model answers the same question differently."""
-    return len(inputs) > 0 and not np.array_equal(fresh_scores(model, inputs), fresh_scores(model, inputs))
 
 
 def check_guarantee(guarantee: int) -> int:
