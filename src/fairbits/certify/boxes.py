@@ -46,8 +46,8 @@ SCORE_ROUNDING = 1e-12
 class Volumes:
     """How many people are certified, falsified and open, in how many boxes.
 
-    ``drawn`` people were drawn at random from the boxes that were open before falsifying; ``flips_estimate`` is how many
-    of everybody flip, as estimated from them.
+    ``drawn`` people were drawn at random from the boxes that were open before falsifying; ``flips_estimate`` is how
+    many of everybody flip, as estimated from them.
     """
 
     people: int
