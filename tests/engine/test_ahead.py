@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_the_process_ends_with_the_audit(monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    with pytest.raises(KeyError), ahead.compiled_ahead():
+    with contextlib.suppress(KeyError), ahead.compiled_ahead():
         assert len(compiler.compiled_elsewhere) == 1
         raise KeyError("whatever ends the audit")
     assert started[0].returncode is not None

@@ -171,3 +171,30 @@ def test_a_model_that_names_its_classes_is_not_told_to_turn_round(tmp_path: Path
     liar = MAKERS["scikit-learn, words"](Truth("denied", "approved"), "approved", tmp_path)
     with pytest.raises(ModelError, match=r"names its classes itself \(approved, denied\): check that"):
         audit_of(liar, truth)
+
+
+@pytest.mark.parametrize("scored", ["approved", "denied"])
+@pytest.mark.parametrize("outputs", ["two", "one"])
+def test_a_table_s_labels_say_which_way_round(scored: str, outputs: str) -> None:
+    """Trained on 0 and 1 where the table has words: a guess by name that the labels contradict is not kept."""
+    import pandas as pd
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"sex": rng.integers(0, 2, 200), "income": rng.normal(size=200)})
+    words = np.where(frame.income + 0.4 * frame.sex + rng.normal(0, 0.3, 200) > 0.2, "approved", "denied")
+    model = DecisionTreeClassifier(max_depth=3).fit(frame, words == scored)
+
+    def one(rows: Any) -> Any:
+        return model.predict_proba(rows[["sex", "income"]])[:, 1]
+
+    asked: dict[str, Any] = {"target": "action", "protected": "sex", "favourable": "approved"}
+    made = model if outputs == "two" else one
+    audit = fairbits.Audit.from_table(made, frame.assign(action=words), **asked)
+    wanted = model.predict_proba(frame)[:, 1 if scored == "approved" else 0]
+    subject = audit.subject
+    np.testing.assert_allclose(subject.model.scores(subject.encoding.encode(subject.table.codes)), wanted, atol=1e-6)
+    assert (subject.quality.auc or 0) > 0.8
+    kept = fairbits.Audit.from_table(made, frame.assign(action=words), **asked, as_is=True)
+    turned = "because so its scores agree with the labels" in " ".join(subject.notes)
+    assert turned == any("decides against the labels" in note for note in kept.subject.notes)

@@ -116,6 +116,9 @@ class Audit:
     ) -> Audit:
         """An audit of a model and a table as they are: what people are made of is read off the table.
 
+        Where nobody says which output speaks of which of two classes, the reading that agrees with the labels is taken,
+        and a note says so.
+
         Parameters
         ----------
         model
@@ -156,7 +159,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
-        subject = subject_of_table(model, table, **asked, options=chosen)
+        subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         audit = cls.__new__(cls)
         audit.subject = subject.checked(as_is=as_is)
         return audit

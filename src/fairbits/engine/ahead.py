@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
-from fairbits.domain import Attribute, Encoding, Schema, Twins
+from fairbits.domain import Category, Encoding, Integer, Schema, Twins
 from fairbits.engine.box_layers import box_network
 from fairbits.engine.compilation import plan_of
 from fairbits.engine.distances import widest, widest_chunk
@@ -172,9 +172,9 @@ def _steps() -> Iterator[Callable[[], object]]:
     """Calls of the engine about one person of a made-up schema, whose arrays have the types of every other one."""
     schema = Schema(
         attributes=(
-            Attribute(name="group", kind="category", labels=("a", "b"), protected=True),
-            Attribute(name="kind", kind="category", labels=("c", "d", "e")),
-            Attribute(name="amount", kind="integer", low=0, high=9),
+            Category(name="group", labels=("a", "b"), protected=True),
+            Category(name="kind", labels=("c", "d", "e")),
+            Integer(name="amount", low=0, high=9),
         ),
         target="outcome",
         classes=("no", "yes"),
@@ -187,7 +187,7 @@ def _steps() -> Iterator[Callable[[], object]]:
     figures = {"epsilon": 0.1, "partition": "grid", "threads": 1}
 
     def propose() -> None:
-        domain = Domain(columns, *np.ones((3, 2)), np.ones(2, np.bool_))
+        domain = Domain(columns, np.ones(2), np.ones(2), np.ones(2), np.ones(2, np.bool_))
         known = foresight(plan, people, first, threads=1)
         outlook, rng = Outlook(np.zeros(1), np.zeros(1), known, known), np.random.default_rng(0)
         change_some(domain, people, contributions_of(plan, columns), outlook, rng, twins=2, threads=1)

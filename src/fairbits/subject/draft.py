@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -295,8 +296,12 @@ def subject_of_table(
     threshold: float | None = None,
     name: str = "subject",
     options: ModelOptions | None = None,
+    as_is: bool = False,
 ) -> Subject:
     """A subject from a model and a table alone: the schema is inferred, and fitted to what the model takes.
+
+    Where neither the model nor the options say which output speaks of which of two classes, the reading that agrees
+    with the labels is taken, and a note says so.
 
     Parameters
     ----------
@@ -316,6 +321,8 @@ def subject_of_table(
         What to call it.
     options
         How the model is read.
+    as_is
+        Take the model as it is, though it decides against the labels.
 
     Returns
     -------
@@ -337,21 +344,35 @@ def subject_of_table(
     }
     schema = draft_schema(data, **asked)
 
-    def made(one: Schema) -> Subject:
-        loaded = read_model(model, one, options)
+    def made(one: Schema, chosen: ModelOptions = options) -> Subject:
+        loaded = read_model(model, one, chosen)
         people = table_from_arrow(data, one, file=file)
-        subject = make_subject(name, loaded, one, people, options=options, original=model)
+        subject = make_subject(name, loaded, one, people, options=chosen, original=model)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 
     subject = _first_fitting(made, schema, lambda: other_schemas(data, schema, **asked))
     narrower = without_unseen(subject.schema, subject.encoding)
-    if narrower is None:
+    if narrower is not None:
+        with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
+            subject = made(replace(narrower, order_guessed=schema.order_guessed))
+    return subject if as_is else _agreeing(subject, made)
+
+
+def _agreeing(subject: Subject, made: Callable[[Schema, ModelOptions], Subject]) -> Subject:
+    """The subject with its two classes the other way round, where that was a guess and the labels contradict it."""
+    subject = _with_quality(subject)
+    if against_labels(_quality(subject), subject.model, subject.schema, named=subject.named) is None:
         return subject
-    try:
-        return made(replace(narrower, order_guessed=schema.order_guessed))
-    except FairbitsError:  # it wants the column, though it makes nothing of it
-        return subject
+    other = _other_way_round(subject.schema, subject.options, subject)
+    turned = None if other is None else _with_quality(made(*other))
+    if turned is None or _quality(turned).reversed:
+        return subject  # refused by whoever checks it
+    return replace(turned, notes=(*turned.notes, *_order_notes(subject.options, turned)))
+
+
+def _with_quality(subject: Subject) -> Subject:
+    return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
 
 
 def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Callable[[], Iterable[Schema]]) -> _Made:
@@ -408,7 +429,7 @@ def write_draft(
     def loaded(one: Draft) -> Subject:
         trial.write_text(draft_text(one, out), encoding="utf-8")
         subject = subject_of_toml(trial, grants)
-        return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
+        return _with_quality(subject)
 
     try:
         found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
@@ -442,12 +463,13 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
     chosen = draft
     against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
     if against is not None and not as_is:
-        other = _other_way_round(draft, subject)
+        way = _other_way_round(draft.schema, draft.options, subject)
+        other = None if way is None else replace(draft, schema=way[0], options=way[1])
         turned = None if other is None else loaded(other)
         if other is None or turned is None or _quality(turned).reversed:
             return Drafted(replace(draft, trouble=against))
         chosen, subject = other, turned
-    notes = (*draft.schema.notes, *_order_notes(draft, subject))
+    notes = (*draft.schema.notes, *_order_notes(draft.options, subject))
     single = speaks_of(subject.model, subject.schema)
     if single is not None and not subject.named:
         chosen = replace(chosen, options=replace(chosen.options, score_of=single))
@@ -477,10 +499,10 @@ def _said_by_labels(subject: Subject) -> float | None:
     return found.auc if found.auc_low is not None and found.auc_low > 0.5 else None
 
 
-def _order_notes(draft: Draft, subject: Subject) -> tuple[str, ...]:
+def _order_notes(options: ModelOptions, subject: Subject) -> tuple[str, ...]:
     """How it was settled which output speaks of which class, where neither the user nor the model says it."""
     schema, area = subject.schema, _said_by_labels(subject)
-    if draft.options.score_of is not None or subject.named or len(schema.classes) < 2:
+    if options.score_of is not None or subject.named or len(schema.classes) < 2:
         return ()
     single = speaks_of(subject.model, schema)
     if area is None:
@@ -493,16 +515,16 @@ def _order_notes(draft: Draft, subject: Subject) -> tuple[str, ...]:
     )
 
 
-def _other_way_round(draft: Draft, subject: Subject) -> Draft | None:
-    """The draft with its two classes the other way round; None where the user or the model has said which is which."""
+def _other_way_round(schema: Schema, options: ModelOptions, subject: Subject) -> tuple[Schema, ModelOptions] | None:
+    """The two classes the other way round; None where the user or the model has said which is which."""
     classes = subject.schema.classes
-    if draft.options.score_of is not None or subject.named or len(classes) != 2:
+    if options.score_of is not None or subject.named or len(classes) != 2:
         return None
     single = speaks_of(subject.model, subject.schema)
     if single is not None:
         other = next(name for name in classes if name != single)
-        return replace(draft, options=replace(draft.options, score_of=other))
-    return replace(draft, schema=replace(draft.schema, classes=classes[::-1], order_guessed=False))
+        return schema, replace(options, score_of=other)
+    return replace(schema, classes=classes[::-1], order_guessed=False), options
 
 
 def _quality(subject: Subject) -> Quality:

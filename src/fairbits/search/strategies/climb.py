@@ -186,8 +186,9 @@ def domain_of(problem: Problem) -> Domain:
     Domain
         The arrays.
     """
-    bounds = (np.asarray(bound, dtype=np.float64) for bound in (problem.low, problem.high, problem.stride))
-    return Domain(problem.free, *bounds, problem.discrete)  # one type of array: the kernel is compiled once
+    # One type of array, whatever the attributes are: the kernel is compiled once.
+    low, high, stride = (np.asarray(bound, dtype=np.float64) for bound in (problem.low, problem.high, problem.stride))
+    return Domain(problem.free, low, high, stride, problem.discrete)
 
 
 class Members:
