@@ -125,8 +125,8 @@ def main() -> None:
         took = time.process_time() - begin
         shares = f"{found.certified / found.people:.2%} | {found.falsified / found.people:.2g}"
         if found.drawn and found.open:
-            met = found.falsified / found.people + found.open / found.people * found.drawn_flips / found.drawn
-            shares += f" (about {met:.2%} by {found.drawn:,} drawn from the open)"
+            met = found.flips_estimate / found.people
+            shares += f" (about {met:.2%} by {found.drawn:,} drawn from open boxes)"
         print(f"| {name} | {took:.1f} | {shares} | {theirs:.2%} in {seconds:g} s | {found.boxes:,} |", flush=True)
         if given.draw:
             wrong = flips_among_certified(network, schema, boxes, found, np.random.default_rng(0))

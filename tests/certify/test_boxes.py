@@ -142,6 +142,7 @@ def test_people_met_in_open_boxes_are_counted_once_and_flip(seed, monkeypatch):
         assert (inside[STEADY] + inside[FLIPPING]).max() <= 1
         assert found.falsified > 0
         assert found.drawn == DRAWN
+        assert found.flips_estimate == pytest.approx(flips.sum(), rel=0.1)
     assert sum(followed) > 0
 
 

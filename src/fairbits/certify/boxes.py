@@ -46,7 +46,8 @@ SCORE_ROUNDING = 1e-12
 class Volumes:
     """How many people are certified, falsified and open, in how many boxes.
 
-    ``drawn`` people were drawn at random from those who were open before falsifying; ``drawn_flips`` of them flip.
+    ``drawn`` people were drawn at random from the boxes that were open before falsifying; ``flips_estimate`` is how
+    many of everybody flip, as estimated from them.
     """
 
     people: int
@@ -55,7 +56,7 @@ class Volumes:
     boxes: int = 0
     finished: bool = False
     drawn: int = 0
-    drawn_flips: int = 0
+    flips_estimate: float = 0.0
     kept: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
@@ -267,7 +268,8 @@ class _Proof:
             if found is None:
                 return
             if not self.volumes.drawn:
-                self.volumes.drawn, self.volumes.drawn_flips = found.drawn, int(found.hits)
+                self.volumes.drawn = found.drawn
+                self.volumes.flips_estimate = float(self.volumes.falsified) + found.estimate
             self.pool["witnesses"][found.boxes] = np.maximum(self.pool["witnesses"][found.boxes], found.counts)
             frontier = found.largest(self.pool["priority"], followed)
             if not len(frontier.boxes) and followed == FOLLOWED:
@@ -369,7 +371,7 @@ class _Proof:
             now.falsified + self._carved("flipping", everything),
             now.boxes,
             drawn=now.drawn,
-            drawn_flips=now.drawn_flips,
+            flips_estimate=now.flips_estimate,
             kept=now.kept,
         )
 

@@ -497,7 +497,8 @@ class _Ladder:
                 seed=self.options.seed,
             )
             drawn = (
-                f" Of {found.drawn:,} people drawn from those left open, {found.drawn_flips:,} flip."
+                f" About {100 * found.flips_estimate / found.people:.2g} % of everybody flip, as estimated from "
+                f"{found.drawn:,} people drawn from open boxes."
                 if found.drawn and found.open
                 else ""
             )

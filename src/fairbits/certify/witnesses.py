@@ -30,6 +30,8 @@ class Witnesses:
         (n, attributes) one of them: steps of numeric attributes, then members of sets.
     drawn, hits
         How many people were drawn, and how many of them flip.
+    estimate
+        How many people of all the boxes flip, as estimated from those who were drawn.
     """
 
     boxes: Integers
@@ -37,6 +39,7 @@ class Witnesses:
     people: npt.NDArray[np.float64]
     drawn: int = 0
     hits: int = 0
+    estimate: float = 0.0
 
     def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
         """Witnesses in the boxes with the most open people, among boxes that can be split.
@@ -97,7 +100,7 @@ def draw_witnesses(
     cut
         A decision is favourable where the margin is at least this.
     pool
-        Boxes: ``first`` and ``last`` steps, ``masks`` of sets, and ``priority``, the number of open people.
+        Boxes: ``first`` and ``last`` steps, ``masks`` of sets, ``people``, and ``priority``, the number of open people.
     n
         How many boxes there are.
     rng
@@ -128,4 +131,7 @@ def draw_witnesses(
     flipping_people(network.layers, cut, people, flips)
     met = np.unique(np.column_stack([chosen[flips].astype(np.float64), people[flips]]), axis=0)
     boxes, start, counts = np.unique(met[:, 0].astype(np.int64), return_index=True, return_counts=True)
-    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()))
+    # A box is drawn by how many of it are open, and one of all its people then: each stands for so many as this.
+    stands = total * pool["people"][chosen].astype(np.float64) / weights[chosen]
+    estimate = float((stands * flips).mean())
+    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()), estimate)
