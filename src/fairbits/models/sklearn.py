@@ -23,7 +23,7 @@ from fairbits.models.native.network import Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
-from fairbits.models.skops_data import StandIn
+from fairbits.models.skops_data import PlainObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.model import TreeModel
@@ -470,7 +470,7 @@ def _behind(
     def asked(as_text: tuple[str, ...]) -> _Read:
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
-        named = isinstance(estimator, StandIn) and way == "frame"
+        named = isinstance(estimator, PlainObject) and way == "frame"
         decode = decoder.mapping if named else _rows_of(decoder, way, names)
         seen = [schema.column(name) for name in decoder.names]
         return read(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)

@@ -34,7 +34,7 @@ class NotPlain(Exception):
     """The file holds something that is not read as data."""
 
 
-class Archive:
+class SkopsArchive:
     """The content of a .skops file: nodes by their number, and arrays by their name."""
 
     def __init__(self, path: Path):
@@ -97,10 +97,10 @@ class Archive:
         return type(name, (base,), {"__module__": home})(self, state["content"])
 
 
-class StandIn:
+class PlainObject:
     """An object of the file: attributes are read when they are asked for."""
 
-    def __init__(self, archive: Archive, state: dict[str, Any]):
+    def __init__(self, archive: SkopsArchive, state: dict[str, Any]):
         self._archive, self._state = archive, state
         self._read: dict[str, Any] = {}
 
@@ -112,16 +112,22 @@ class StandIn:
         return self._read[name]
 
     def off(self, *names: str) -> None:
-        """Refuse settings that are not computed here."""
+        """Refuse settings that are not computed here.
+
+        Parameters
+        ----------
+        *names
+            Attributes that must be None or False.
+        """
         if any(getattr(self, name, None) not in (None, False) for name in names):
             raise NotPlain
 
 
-class _Model(StandIn):
+class _Model(PlainObject):
     """What stands at the end: only its weights are asked for."""
 
 
-class _Pipeline(StandIn):
+class _Pipeline(PlainObject):
     @property
     def feature_names_in_(self) -> Any:
         return self.steps[0][1].feature_names_in_
@@ -136,7 +142,7 @@ class _Pipeline(StandIn):
         return _array_of(rows)
 
 
-class _ColumnTransformer(StandIn):
+class _ColumnTransformer(PlainObject):
     def transform(self, rows: Rows) -> Values:
         self.off("transformer_weights")
         names = list(rows) if isinstance(rows, Mapping) else None
@@ -155,33 +161,33 @@ class _ColumnTransformer(StandIn):
         return np.hstack(made)
 
 
-class _StandardScaler(StandIn):
+class _StandardScaler(PlainObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows)
         found = found - self.mean_ if self.with_mean else found
         return found / self.scale_ if self.with_std else found
 
 
-class _MinMaxScaler(StandIn):
+class _MinMaxScaler(PlainObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows) * self.scale_ + self.min_
         return np.clip(found, *self.feature_range) if self.clip else found
 
 
-class _MaxAbsScaler(StandIn):
+class _MaxAbsScaler(PlainObject):
     def transform(self, rows: Rows) -> Values:
         self.off("clip")
         return np.asarray(_numbers(rows) / self.scale_)
 
 
-class _RobustScaler(StandIn):
+class _RobustScaler(PlainObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows)
         found = found - self.center_ if self.with_centering else found
         return found / self.scale_ if self.with_scaling else found
 
 
-class _OneHotEncoder(StandIn):
+class _OneHotEncoder(PlainObject):
     def transform(self, rows: Rows) -> Values:
         self.off("min_frequency", "max_categories")
         found = _array_of(rows)
@@ -197,7 +203,7 @@ class _OneHotEncoder(StandIn):
         return np.hstack(made)
 
 
-class _OrdinalEncoder(StandIn):
+class _OrdinalEncoder(PlainObject):
     def transform(self, rows: Rows) -> Values:
         self.off("min_frequency", "max_categories")
         found = _array_of(rows)
@@ -207,19 +213,23 @@ class _OrdinalEncoder(StandIn):
         return places.astype(np.float64)
 
 
-class _SimpleImputer(StandIn):
+class _SimpleImputer(PlainObject):
     def transform(self, rows: Rows) -> Values:
-        """Everything as it is: gaps are left to the library."""
+        """Numbers with their gaps filled; gaps among texts are left to the library."""
         self.off("add_indicator")
         found = _array_of(rows)
         filled = np.asarray(self.statistics_)
-        if not _missing(self.missing_values) or any(map(_missing, (*filled.tolist(), *found.ravel().tolist()))):
+        if not _missing(self.missing_values) or any(map(_missing, filled.tolist())):
+            raise NotPlain
+        if found.dtype.kind == "f" and filled.dtype.kind == "f":
+            return np.where(np.isnan(found), filled, found)
+        if any(map(_missing, found.ravel().tolist())):
             raise NotPlain
         return found
 
 
 #: Encoders by name; their settings that are not computed here are refused when they are asked.
-_STAND_INS: dict[str, type[StandIn]] = {
+_STAND_INS: dict[str, type[PlainObject]] = {
     "Pipeline": _Pipeline,
     "ColumnTransformer": _ColumnTransformer,
     "StandardScaler": _StandardScaler,
@@ -284,7 +294,7 @@ def plain_model(path: Path) -> Any:
         If the file holds anything else.
     """
     try:
-        archive = Archive(path)
+        archive = SkopsArchive(path)
         return archive.value(archive.root)
     except (LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError, zipfile.BadZipFile) as error:
         raise NotPlain from error
