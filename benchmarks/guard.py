@@ -81,20 +81,21 @@ def exported(name: str, guarantees: list[int], seconds: float) -> str:
     held_out = subject.test or subject.table.unseen() or subject.table
     guard, found = Guard.of(subject), []
     for most in guarantees:
-        proved, met = _export_attacked(guard.with_guarantee(most), subject, held_out, seconds)
-        found.append(f"{met} of {proved}")
+        proved, met, asked = _export_attacked(guard.with_guarantee(most), subject, held_out, seconds)
+        found.append(f"{met} of {proved} ({asked:,} people asked)")
     return f"{name}: {', '.join(found)}"
 
 
-def _export_attacked(guard: Guard, subject: Subject, rows: Table, seconds: float) -> tuple[int, int]:
-    """The proved k, and the largest that a search finds against the ONNX file loaded again."""
+def _export_attacked(guard: Guard, subject: Subject, rows: Table, seconds: float) -> tuple[int, int, int]:
+    """The proved k, the largest that a search finds against the ONNX file loaded again, and how many it asked about."""
     with tempfile.TemporaryDirectory() as folder:
         written = export_guard(guard, subject, Path(folder), rows.codes)
         path = next(path for path in written.files if path.suffix == ".onnx")
         settings = Settings(Budget(seconds=seconds), seed=1_000_003)
         about = replace(subject, model=load_model(path, schema=subject.schema))
         run = search_subject(about, settings, Path(folder) / "attack")
-        return guard.k_max, int((run.summary or {})["k_max"])
+        summary = run.summary or {}
+        return guard.k_max, int(summary["k_max"]), int(summary["evaluations"])
 
 
 def _figures(model: Model, subject: Subject, rows: Table) -> tuple[float, float]:
@@ -126,7 +127,7 @@ def line(found: dict[str, Any]) -> str:
         "" if attack is None else f"{attack['before']} → {', '.join(str(attack[k]) for k in list(attack)[1:])}"
     )
     exported = found.get("exported")
-    cells.append("" if exported is None else ", ".join(f"{k} of {most}" for most, k in exported.values()))
+    cells.append("" if exported is None else ", ".join(f"{k} of {most}" for most, k, _ in exported.values()))
     return "| " + " | ".join(cells) + " |"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
@@ -245,7 +246,7 @@ def campaign(
             ready = _References(nursery, Path(place))
             found = {}
             for name, stage in chosen.items():
-                count = max(1, round(kills * stage.share / whole))
+                count = math.ceil(kills * stage.share / whole)  # never fewer in all than asked
                 found[name] = _kill(nursery, ready, name, stage, count, chance, Path(place))
                 told(name, found[name])
             return found

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
+from inspect import isclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 import fairbits
+import fairbits.audit
 from tests.cli.calling import fairbits as fairbits_here
+from tools.house.checks import ATTRIBUTES, documented_parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("python", "report", "diff", "extend"))]
@@ -49,6 +56,39 @@ def test_examples_in_docstrings_hold() -> None:
         assert result.failed == 0, module.name
         tried += result.attempted
     assert tried > 5
+
+
+def reachable(name: str, found: Any) -> Iterator[tuple[str, Any]]:
+    """What `help` can be asked about a public name: itself, its methods and what is in it."""
+    yield name, found
+    members = vars(found) if inspect.ismodule(found) else dict(inspect.getmembers(found)) if isclass(found) else {}
+    for part, member in members.items():
+        ours = str(getattr(member, "__module__", "")).startswith("fairbits")
+        if not part.startswith("_") and callable(member) and ours:
+            yield f"{name}.{part}", member
+
+
+PUBLIC = {name: getattr(fairbits, name) for name in sorted(fairbits.__all__) if not name.startswith("_")}
+HELP = [each for pair in (*PUBLIC.items(), ("AuditRun", fairbits.audit.AuditRun)) for each in reachable(*pair)]
+
+
+def test_help_explains_every_argument() -> None:
+    """`help(fairbits.Audit.search)` names each argument, whatever class or base it is inherited from."""
+    missing = {}
+    for name, found in HELP:
+        text = inspect.getdoc(found) or ""
+        assert text, name
+        foreign = isclass(found) and issubclass(found, Exception | Figure)  # made by Python's or matplotlib's rules
+        if not callable(found) or foreign:
+            continue
+        given = inspect.signature(found).parameters
+        named = documented_parameters(text, ATTRIBUTES)
+        bound = {"self", "cls"}
+        left = [each for each in given if each not in named | bound and not each.startswith("_")]
+        if left:
+            missing[name] = left
+    assert len(HELP) > 150
+    assert missing == {}
 
 
 def test_links_between_documents_lead_somewhere() -> None:

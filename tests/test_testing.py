@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,8 +10,9 @@ import pytest
 
 import fairbits
 from fairbits.errors import OptionError
+from fairbits.repair import Planner, Proposal
 from fairbits.search import STRATEGIES, Oracle, Strategy
-from fairbits.testing import ConformanceError, check_model, check_strategy, small_subject
+from fairbits.testing import ConformanceError, check_model, check_repair, check_strategy, small_subject
 
 SCHEMA = fairbits.Schema(
     (
@@ -159,3 +160,92 @@ def test_a_strategy_as_an_object(tmp_path) -> None:
         audit.search(strategy=3, budget="1s")
     with pytest.raises(OptionError, match="leave them out"):
         audit.search(strategy=Corners(), budget="1s", seeds=3)
+
+
+class Softer:
+    """A model of one's own in place of the network: everybody's score comes closer to one half."""
+
+    name = "softer"
+
+    def propose(self, planner: Planner):
+        yield Proposal("softer", "half way to one half", Scored(planner.network))
+
+
+class Scored:
+    """Has what a model needs, and nothing else."""
+
+    def __init__(self, network, score=lambda scores: 0.5 * scores + 0.25, *, inputs=None):
+        self.network, self.score = network, score
+        self.inputs = network.inputs if inputs is None else inputs
+
+    def scores(self, inputs) -> np.ndarray:
+        return self.score(np.asarray(self.network.scores(inputs)))
+
+
+def proposing(*, model=lambda planner: Scored(planner.network), before=None, proof: str = "", name: str = "own"):
+    """A repair that does one thing, which may break a rule."""
+
+    class Own:
+        def __init__(self) -> None:
+            self.name = "own"
+
+        def propose(self, planner: Planner):
+            if before is not None:
+                before(planner)
+            yield Proposal(name, "one's own", model(planner), proof=proof)
+
+    return Own()
+
+
+def constant(value: float):
+    return lambda planner: Scored(planner.network, lambda scores: np.full_like(scores, value))
+
+
+def drawn(planner: Planner) -> Scored:
+    return constant(np.random.default_rng().random())(planner)
+
+
+def peeking(planner: Planner) -> Scored:
+    return constant(float(planner.halves.held_out.labels[:7].mean()))(planner)
+
+
+def overwrite(planner: Planner) -> None:
+    planner.halves.training.rows[:, 1] = 0
+
+
+def test_repairs_that_keep_the_rules() -> None:
+    rules = ("proposal", "original", "evidence", "scores", "seed", "held_out", "judged")
+    assert check_repair(Softer(), evaluations=300) == rules
+    proved = check_repair(proposing(model=constant(0.5), proof="everybody has the same score"), evaluations=300)
+    assert "proof" in proved
+
+
+@pytest.mark.parametrize(
+    ("repair", "words"),
+    [
+        (object(), "^proposal: a proposal is a name or an object"),
+        (proposing(name=" "), "^proposal: a proposal is called ' '"),
+        (proposing(model=lambda _: 3), "^proposal: 'own' proposed a 'int'"),
+        (proposing(model=constant(np.nan)), "^scores: of 'own', shape: some scores are not finite"),
+        (proposing(model=constant(1.5)), "^scores: of 'own', range: "),
+        (proposing(model=lambda p: Scored(p.network, inputs=9)), "^scores: 'own' takes 9 inputs, the people make 5"),
+        (proposing(proof="because"), "^proof: 'own' has a proof that twins score alike, but"),
+        (proposing(model=drawn), "^seed: the same seed proposed other models"),
+        (proposing(model=peeking), "^held_out: other held-out people and labels made other models"),
+        (proposing(before=overwrite), "^evidence: proposing wrote into "),
+    ],
+)
+def test_repairs_that_break_a_rule(repair, words) -> None:
+    with pytest.raises(ConformanceError, match=words):
+        check_repair(repair, evaluations=200)
+
+
+def test_a_repair_that_changes_the_model_under_repair() -> None:
+    subject = small_subject(rows=60)
+    model = Scored(subject.model)
+
+    def spoil(_: Planner) -> None:
+        model.score = lambda scores: 0.9 * scores
+
+    with pytest.raises(ConformanceError, match=r"^original: proposing changed the scores"):
+        check_repair(proposing(before=spoil), subject=replace(subject, model=model), evaluations=200)

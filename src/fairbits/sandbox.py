@@ -33,14 +33,17 @@ from fairbits import errors
 from fairbits.errors import FairbitsError
 
 #: Tells the job's progress to the parent: facts that count even if the child does not end well.
-Tell = Callable[..., None]
+Notify = Callable[..., None]
 #: Jobs are named, not sent: the child imports them from fairbits itself.
-Job = Callable[[Any, Tell], None]
+Job = Callable[[Any, Notify], None]
 
 #: Seconds for starting Python and importing what the job needs, on a busy machine.
 _START = 120.0
 #: How often the parent looks at the child's memory.
 _TICK = 0.02
+#: So many times its seconds a job may take by the clock where others hold the processors: time in which it could have
+#: run, had there been one for it, is not counted against it.
+_PATIENCE = 5
 #: Seconds to wait for processes that the job has left behind.
 _COPIES = 1.0
 #: Address space beyond the memory limit that threads and libraries reserve without using it.
@@ -107,7 +110,8 @@ def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[s
     given
         Anything that can be pickled.
     seconds
-        Time from when the child begins.
+        Time from when the child begins; the time in which it waits for a processor is not counted, up to four times
+        these seconds.
     memory
         Bytes that it may take on top of what it has then.
     needs
@@ -160,30 +164,33 @@ class _Nursery:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run(self, request: bytes, seconds: float, memory: int) -> ChildOutcome:
-        """One job."""
+        """Do one job in the child process, within its time and memory."""
         self._send(len(request).to_bytes(8, "big") + request)
         for package in self.needs:  # while the child does the same
             with contextlib.suppress(ImportError):
                 importlib.import_module(package)
         known: dict[str, Any] = {}
-        until, most, child = time.monotonic() + _START, None, 0
-        fault = ""
+        child, began, fault = None, time.monotonic(), ""
         for facts in self._lines():
             known |= facts
-            if "pid" in facts and most is None:
-                child = int(facts["pid"])
-                until, most = time.monotonic() + seconds, _resident(child) + memory
+            if "pid" in facts and child is None:
+                child = _Child(int(facts["pid"]), seconds, memory)
                 self._send(_GO)
             if "ended" in facts:
                 break
             if not fault:
-                fault = self._beyond(child, until, most, known, seconds, memory)
+                if known.get("forked"):
+                    fault = "doubles its process (fork)"
+                elif child is not None:
+                    fault = child.beyond(known)
+                elif time.monotonic() - began > _START:
+                    fault = f"does not begin within {_START:g} s"
                 if fault:
-                    _kill(child or self.process.pid)
+                    _kill(child.pid if child else self.process.pid)
         else:
             known.setdefault("ended", self.process.wait())
         if child:
-            _kill(child)  # whatever it left behind
+            _kill(child.pid)  # whatever it left behind
         return ChildOutcome(fault, known=known) if fault else _ending(int(known["ended"]), known, memory)
 
     def close(self) -> None:
@@ -194,19 +201,6 @@ class _Nursery:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-    def _beyond(
-        self, child: int, until: float, most: int | None, known: dict[str, Any], seconds: float, memory: int
-    ) -> str:
-        if known.get("forked"):
-            return "doubles its process (fork)"
-        if most is not None and _resident(child) > most:
-            known["memory"] = True
-            return _too_much(memory)
-        if time.monotonic() > until:
-            known["time"] = True
-            return f"does not end within {seconds:g} s"
-        return ""
 
     def _send(self, content: bytes) -> None:
         assert self.process.stdin is not None  # noqa: S101 - opened above
@@ -236,6 +230,31 @@ class _Nursery:
             yield facts if isinstance(facts, dict) else {}
 
 
+class _Child:
+    """A child at work, as the parent sees it: from the instant in which it is let go."""
+
+    def __init__(self, pid: int, seconds: float, memory: int):
+        self.pid, self.seconds, self.memory = pid, seconds, memory
+        self.until, self.most = time.monotonic() + seconds, _resident(pid) + memory
+        self.waited, self.worked = _waited(pid), _worked(pid)
+
+    def beyond(self, known: dict[str, Any]) -> str:
+        """What it has too much of, which becomes known; nothing where all is well."""
+        if _resident(self.pid) > self.most:
+            known["memory"] = True
+            return _too_much(self.memory)
+        late = time.monotonic() - self.until
+        if late > 0 and not self._may_wait(late):
+            known["time"] = True
+            return f"does not end within {self.seconds:g} s"
+        return ""
+
+    def _may_wait(self, late: float) -> bool:
+        """Whether it is late only because others hold the processors: it had less of them than its seconds."""
+        waited = min(_waited(self.pid) - self.waited, (_PATIENCE - 1) * self.seconds)
+        return late < waited and _worked(self.pid) - self.worked < self.seconds
+
+
 def nursery() -> None:
     """The other side: import what is needed, then a child for every request until there are no more."""
     global _inside  # noqa: PLW0603 - a fact about this process
@@ -246,18 +265,18 @@ def nursery() -> None:
         with contextlib.suppress(ImportError):  # the job says what is missing
             importlib.import_module(package)
 
-    def tell(**facts: Any) -> None:
+    def notify(**facts: Any) -> None:
         os.write(reply, (json.dumps(facts) + "\n").encode())
 
     while size := _read(8):
         request = pickle.loads(_read(int.from_bytes(size, "big")))  # noqa: S301 - written by our own parent
         if not hasattr(os, "fork"):
-            _child(request, tell)
+            _child(request, notify)
         child = os.fork()
         if not child:
-            _child(request, tell)
+            _child(request, notify)
         _, status = os.waitpid(child, 0)
-        tell(ended=os.waitstatus_to_exitcode(status))
+        notify(ended=os.waitstatus_to_exitcode(status))
 
 
 def _read(size: int) -> bytes:
@@ -270,15 +289,15 @@ def _read(size: int) -> bytes:
     return found
 
 
-def _child(request: Any, tell: Tell) -> NoReturn:
+def _child(request: Any, notify: Notify) -> NoReturn:
     job, given, memory, seconds, folder, paths = request
     me = os.getpid()
 
-    def tell_once(**facts: Any) -> None:
+    def notify_once(**facts: Any) -> None:
         if os.getpid() != me:  # a copy of the child that goes on with the child's work
-            tell(forked=True)
+            notify(forked=True)
             os._exit(0)
-        tell(**facts)
+        notify(**facts)
 
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # it is the leader of a session already
@@ -287,13 +306,13 @@ def _child(request: Any, tell: Tell) -> NoReturn:
     sys.path[:] = list(dict.fromkeys([*sys.path, *paths]))
     module, _, name = job.partition(":")
     work: Job = getattr(importlib.import_module(module), name)
-    tell(pid=me)
+    notify(pid=me)
     if _read(1) != _GO:
         os._exit(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit(memory, seconds)
     try:
-        work(given, tell_once)
+        work(given, notify_once)
         facts: dict[str, Any] = {"done": True}
     except FairbitsError as error:
         facts = {"error": [type(error).__name__, str(error)]}
@@ -307,7 +326,7 @@ def _child(request: Any, tell: Tell) -> NoReturn:
         facts = {"unexpected": f"{type(error).__name__}: {error}"[:200]}
     if os.getpid() == me:
         _wait_for_copies()
-    tell_once(**facts)
+    notify_once(**facts)
     os._exit(0)
 
 
@@ -366,6 +385,23 @@ def _resident(process: int) -> int:
         return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
         return 0
+
+
+def _waited(process: int) -> float:
+    """Seconds in which a process could have run, had a processor been free for it."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        return 0.0
+
+
+def _worked(process: int) -> float:
+    """Seconds of processors that a process, its threads and its ended children have had."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+        return sum(int(one) for one in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        return 0.0
 
 
 def _kill(process: int) -> None:

@@ -17,6 +17,8 @@ from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, Network, read_model
+from fairbits.models.trees.ensemble import Ensemble, Tree
+from fairbits.models.trees.model import TreeModel
 from fairbits.subject import make_subject
 
 
@@ -269,3 +271,79 @@ def test_cells_of_trees_are_what_brute_force_finds(seed):
     for k in (1, 2):
         above = prove_cells(boxes, evaluator, about="k", k=k, seconds=60)
         assert (above.falsified, above.open) == (truth.above(k), 0)
+
+
+def _trees_of(rng, leaves, *, count=6):
+    """Trees of two levels over two free attributes and a protected one, with given values in their leaves."""
+    made = []
+    for _ in range(count):
+        feature = np.array([*rng.integers(0, 3, 3), -1, -1, -1, -1])
+        threshold = np.array([*(rng.integers(0, 3, 3) + 0.5), 0, 0, 0, 0])
+        left, right = np.array([1, 3, 5, 0, 0, 0, 0]), np.array([2, 4, 6, 0, 0, 0, 0])
+        values = np.concatenate([np.zeros(3), rng.choice(leaves, 4)])[:, None]
+        made.append(Tree(feature, threshold, left, right, np.full(7, 2, np.int8), np.zeros(7, np.bool_), values))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("leaves", "link", "seeds"),
+    [
+        ((0.1, 0.2, 0.3, -0.1, -0.2, -0.3, 0.6, -0.6, 0.7, -0.7), "step", (59, 63, 81)),
+        ((1e16, -1e16, 0.3, -0.3, 0.01, 1.0), "logistic", (7, 16, 19)),
+        ((1e30, -1e30, 0.1, -0.1, 0.02), "logistic", (200, 272, 293, 311)),
+        ((1e30, -1e30, 0.1, -0.1, 0.02), "identity", (380, 392, 398)),
+    ],
+)
+def test_cells_of_trees_whose_sums_depend_on_the_order(leaves, link, seeds):
+    """0.1 + 0.2 - 0.3 is not 0 in every order, and 1e30 swallows whatever is added: no bound may rest on that."""
+    attributes = tuple(Attribute(name=n, kind="integer", low=0, high=3, protected=n == "p") for n in "abp")
+    schema = Schema(attributes, target="y", classes=() if link == "identity" else ("0", "1"))
+    for seed in (*seeds, *range(6)):
+        rng = np.random.default_rng(seed)
+        ensemble = Ensemble.build(_trees_of(rng, leaves), features=3, base=[0.0], link=link)
+        codes = rng.integers(0, 4, (40, 3)).astype(float)
+        model = TreeModel(ensemble, classes=len(schema.classes))
+        subject = make_subject("sums", model, schema, Table(codes, rng.integers(0, 2, 40).astype(float)))
+        evaluator, truth = evaluator_of(subject, threads=1), _truth(subject)
+        boxes = tree_boxes(subject.model, schema, subject.encoding, evaluator.twins)
+        for about, k, bad in (("flips", None, truth.flips), ("k", 1, truth.above(1)), ("k", 2, truth.above(2))):
+            if about == "k" or schema.classes:
+                found = prove_cells(boxes, evaluator, about=about, k=k, seconds=9)
+                assert found.falsified <= bad <= found.people - found.certified
+        largest = prove_cells(boxes, evaluator, about="largest", seconds=9)
+        assert largest.k_low <= truth.largest <= largest.k_high
+
+
+def test_the_largest_k_of_the_domain_is_not_that_of_somebody_outside():
+    """Somebody whose pay is missing is around a real row, but not in the domain: their k says nothing about it."""
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=9, missing="model"),
+        Attribute(name="sex", kind="integer", low=0, high=3, protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    feature = np.array([1, 0, 0, -1, -1, -1, -1])
+    threshold = np.array([1.5, 99.0, 99.0, 0, 0, 0, 0])  # every pay goes left, a missing one goes right
+    left, right = np.array([1, 3, 5, 0, 0, 0, 0]), np.array([2, 4, 6, 0, 0, 0, 0])
+    values = np.array([0, 0, 0, 0.4, 0.1, 0.4, 0.9])[:, None]
+    tree = Tree(feature, threshold, left, right, np.full(7, 2, np.int8), np.zeros(7, np.bool_), values)
+    model = TreeModel(Ensemble.build([tree], features=2, base=[0.0]), classes=2)
+    codes = np.column_stack([np.tile([attributes[0].gap, 3.0, 7.0], 10), np.arange(30) % 4])
+    subject = make_subject("gaps", model, schema, Table(codes, np.arange(30.0) % 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Ladder, "_fits", lambda *_: False)
+        found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
+    largest = next(one for one in found.statements if one.property == "k" and "thresholds" in one.reason)
+    assert (largest.kind, largest.bound, largest.largest) == ("exact", 1, 1)
+
+
+def test_a_model_that_varies_proves_nothing_where_it_gets_no_protected_column_either():
+    """Twins are one and the same question then, and it still gets another answer every time."""
+    rng = np.random.default_rng(5)
+    schema = _schema()
+    noise = np.random.default_rng(0)
+    options = ModelOptions(columns=("age", "job", "hours"))
+    loaded = read_model(lambda rows: noise.random(len(rows)), schema, options)
+    subject = make_subject("noise", loaded, schema, _table(schema, rng))
+    found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1))
+    assert any("differently" in note for note in found.notes)
+    assert "proved" not in {one.kind for one in found.statements}

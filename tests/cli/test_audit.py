@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.pipeline import AuditOptions, Shares, _Auditing, audit_subject, is_current
+from fairbits.audit import AuditOptions, audit_subject
+from fairbits.audit.pipeline import _Auditing, is_current
+from fairbits.audit.shares import Shares
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject
@@ -82,7 +84,7 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
     options = AuditOptions(2.0, threads=1, skip=frozenset({"repair"}))
-    found = audit_subject(load_subject("german"), options, tmp_path / "run", tell=lambda *words: said.append(words))
+    found = audit_subject(load_subject("german"), options, tmp_path / "run", progress=lambda *words: said.append(words))
     assert "did not fit into the budget of 2 s" in found.faults["debug"]
     assert "fairbits debug" in found.faults["debug"]
     assert said[0][:2] == ("plan", "plan")

@@ -52,7 +52,11 @@ def test_json(run: Run) -> None:
     assert found["seed"] == 2
     assert found["best"][0]["neuron"] == 1
     assert found["best"][0]["best"]["k_mean"] == 1.0
-    assert [layer["layer"] for layer in found["layers"]] == [0, 1, 2]
+    assert [(layer["layer"], layer["role"]) for layer in found["layers"]] == [
+        (0, "protected input"),
+        (1, "hidden"),
+        (2, "output"),
+    ]
     assert found["origin"]["known"]
     assert found["origin"]["trainings"] == 8
     assert 0 <= found["origin"]["shares"][0]["shared"]["low"] <= 1

@@ -273,3 +273,16 @@ def test_the_page_in_a_browser(browser: Any, found: ModelDiff, tmp_path: Path) -
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#layers .parted th").text_content() == "1"
     assert complaints == []
+
+
+def test_the_same_scores_by_another_cut_off_are_other_decisions() -> None:
+    """One threshold, 0.5, would say that nothing changed."""
+    low, high = (replace(subject(2), schema=replace(SCHEMA, threshold=cut)) for cut in (0.5, 0.99))
+    found = diff_subjects(low, high, threads=1)
+    scores = low.model.scores(low.encoding.encode(people().codes))
+    lost = int(((scores >= 0.5) & (scores < 0.99)).sum())
+    assert found.changed is not None
+    assert (found.changed.people, found.changed.lost, found.changed.gained) == (lost, lost, 0)
+    assert found.score_distance_max == 0 < lost
+    assert not found.same
+    assert found.sentence.startswith(f"From A to B, {lost} of 400 people")

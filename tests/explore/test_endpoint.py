@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from fairbits import Guard
+from fairbits import Attribute, Guard, Schema, Table
 from fairbits.explore.endpoint import guard_app
 
 from ..report.conftest import build_subject, ordinary_schema
@@ -38,3 +39,28 @@ def test_refusals(guard: Guard) -> None:
     assert "'shoes' is not in the schema" in strange.json()["error"]
     elsewhere = TestClient(guard_app(guard), base_url="http://example.org")
     assert elsewhere.get("/").status_code == 400
+
+
+def test_scores_and_decisions_are_one_answer_and_null_is_a_missing_value() -> None:
+    """The model is asked once about everybody and their twins, and what JSON has is read as a table's values are."""
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=5, missing="model"),
+        Attribute(name="home", kind="category", labels=("false", "true")),
+        Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    asked = []
+
+    def model(frame):
+        asked.append(frame)
+        return np.where(frame["pay"].isna(), 0.9, 0.2) + 0.05 * np.asarray(frame["home"], float)
+
+    codes = np.column_stack([np.arange(40) % 6, np.arange(40) % 2, np.arange(40) // 2 % 2]).astype(float)
+    guard = Guard(model, Table(codes, np.arange(40.0) % 2), schema, threads=1, refit=False)
+    client = TestClient(guard_app(guard), base_url="http://127.0.0.1:8765")
+    asked.clear()
+    people = [{"pay": None, "home": True, "sex": "f"}, {"pay": 3.0, "home": False, "sex": "m"}]
+    found = client.post("/scores", json={"people": people}).json()
+    assert found["scores"] == pytest.approx([0.95, 0.2])
+    assert found["decisions"] == ["yes", "no"]
+    assert sum(len(frame) for frame in asked) <= 2 * (guard.m + 1)

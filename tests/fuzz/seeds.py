@@ -422,9 +422,12 @@ def load_filter(path: Path) -> None:
 
 
 def load_manifest(path: Path) -> None:
+    from fairbits.errors import FairbitsError
     from fairbits.report import verify
 
-    verify(path.parent)
+    found = verify(path.parent)
+    if not found.good:
+        raise FairbitsError("; ".join(found.faults()))
 
 
 def write_signed(path: Path) -> None:

@@ -120,3 +120,23 @@ def test_bits_about_a_group_are_bounded_from_above(slope: float, truth: float) -
         ratios = fitted_log_ratios(group, 2, score)
         missed += bool(ratios.mean() + 1.96 * ratios.std() / np.sqrt(1000) < truth)
     assert missed <= 2
+
+
+@pytest.mark.parametrize(
+    ("rates", "moved"), [([0.5, 0.5], [0.5, 0.45]), ([0.1, 0.08], [0.1, 0.06]), ([0.5, 0.4], [0.5, 0.395])], ids=str
+)
+def test_the_drop_of_an_impact_ratio_holds(rates: list[float], moved: list[float]) -> None:
+    """A bootstrap of the lowest ratio itself held 79, 51 and 19 % of the time in these three worlds of 40 a group."""
+    held, worlds = 0, 60
+    codes = np.repeat(np.arange(2), 40)
+    truth = min(rates) / max(rates) - min(moved) / max(moved)
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        drawn = rng.random(len(codes))
+        before, after = drawn < np.array(rates)[codes], drawn < np.array(moved)[codes]
+        found = impact_change(Grouping("g", ("a", "b"), codes), before, after, rng, level=0.95)
+        if found is None:
+            worlds -= 1
+            continue
+        held += found.low <= truth <= found.high
+    assert held >= 0.9 * worlds

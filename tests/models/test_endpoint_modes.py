@@ -118,6 +118,8 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     ),
     "brotli": (says(b"\x0b\x02\x80", headers={"Content-Encoding": "br"}), "in the encoding 'br'", 1),
     "zstd": (says(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}), "in the encoding 'zstd'", 1),
+    "gzip cut off": (says(gzip.compress(GOOD)[:-6], headers={"Content-Encoding": "gzip"}), "end too early", 1),
+    "gzip and more": (says(gzip.compress(GOOD) + b"[]", headers={"Content-Encoding": "gzip"}), "more after the end", 1),
     "no gzip": (says(GOOD, headers={"Content-Encoding": "gzip"}), "cannot be unpacked", 1),
     # shape
     "digits in a text": (says(b'{"scores": "12"}'), EXPECTED, 1),
@@ -149,6 +151,7 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     "too many": (says(b'{"scores": [0.2, 0.3, 0.4]}'), "answered 3 scores", 1),
     # status
     "sent elsewhere": (says(b"", status="302 F", headers={"Location": "http://127.0.0.1:1/"}), "not followed", 1),
+    "sent nowhere": (says(b"", status="307 T", headers={"Location": "http:true:9/"}), "cannot be asked", 1),
     "sent on here": (says(b"", status="308 P", headers={"Location": "/other"}), "sends on to '/other'", 1),
     "forbidden": (says(b"", status="403 No"), "status 403; check credential", 1),
     "no content": (says(b"", status="204 No"), "status 204", 1),

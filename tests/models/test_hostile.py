@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import struct
 import sys
@@ -295,6 +296,10 @@ def keras_layer(kind: str, module: str = "keras.layers", **config: Any) -> dict[
     return {"module": module, "class_name": kind, "config": {"name": kind.lower(), **config}, "registered_name": None}
 
 
+#: What Keras builds a layer for, whatever comes into it.
+BUILT = {"build_config": {"input_shape": [None, 10**9]}}
+
+
 @pytest.mark.parametrize(
     ("layers", "said"),
     [
@@ -302,6 +307,10 @@ def keras_layer(kind: str, module: str = "keras.layers", **config: Any) -> dict[
         ([keras_layer("InputLayer", batch_shape=[None, 10**9]), keras_layer("Dense", units=10**3)], "declares"),
         ([keras_layer("InputLayer", batch_shape=[None, 9]), *[keras_layer("Dense", units=9000)] * 3], "declares"),
         ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("RepeatVector", n=10**12)], "bytes allow"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=4) | BUILT], "declares"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LayerNormalization") | BUILT], "declares"),
+        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LSTM", units=4) | BUILT], "bytes allow"),
+        ([keras_layer("Sequential", layers=[keras_layer("Dense", units=4)]) | BUILT], "declares"),
         ([keras_layer("Dense", units=-4)], "units"),
         ([keras_layer("Lambda", function={"class_name": "__lambda__"})], "code of its own"),
         ([keras_layer("system", module="os")], "not Keras's"),
@@ -654,6 +663,30 @@ def test_a_child_tells_and_ends() -> None:
     assert not outcome.fault
     assert outcome.known["heard"] == 3
     assert not sandbox.inside()
+
+
+def asleep(given: float, _tell: Any) -> None:
+    time.sleep(given)
+
+
+def busy(given: float, _tell: Any) -> None:
+    until = time.process_time() + given
+    while time.process_time() < until:
+        pass
+
+
+def test_a_child_that_waits_for_a_processor_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"seconds": 0.3, "memory": 1 << 28}
+    late = "does not end within 0.3 s"
+    assert sandbox.try_out(f"{__name__}:asleep", 0.5, **limits).fault == late
+    waited = itertools.chain([0.0], itertools.repeat(1e9))
+    monkeypatch.setattr(sandbox, "_waited", lambda _process: next(waited))
+    assert sandbox.try_out(f"{__name__}:asleep", 0.5, **limits).fault == ""
+    # It had its seconds whatever it waited for, and no waiting goes on for ever.
+    waited = itertools.chain([0.0], itertools.repeat(1e9))
+    assert sandbox.try_out(f"{__name__}:busy", 60.0, **limits).fault == late
+    waited = itertools.chain([0.0], itertools.repeat(1e9))
+    assert sandbox.try_out(f"{__name__}:asleep", 60.0, **limits).fault == late
 
 
 def imported(given: Any, tell: Any) -> None:

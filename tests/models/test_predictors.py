@@ -10,8 +10,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from fairbits.domain import Attribute, Schema
 from fairbits.errors import ModelError
-from fairbits.models import load_with_encoding
+from fairbits.models import ModelOptions, load_with_encoding, read_model
 from fairbits.models.keras.adapter import _choose_backend
 
 from ..conftest import random_people
@@ -130,3 +131,32 @@ def test_decisions_without_probabilities_say_so() -> None:
     model = LinearSVC().fit(people, np.where(people[:, 2] > 1, "yes", "no"))
     loaded = read_model(model, SCHEMA, ModelOptions())
     assert any("gives decisions and no probabilities" in note for note in loaded.notes)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_missing_number_is_missing_for_models_of_codes_too(named) -> None:
+    """The code of a gap is fairbits' own affair: a model that was trained on codes never saw it."""
+    seen = []
+
+    class Trained:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, rows):
+            table = np.asarray(rows)
+            if table.dtype == object:
+                raise ValueError("text")
+            seen.append(table)
+            return np.full((len(table), 2), 0.5)
+
+    predictor = Trained()
+    if named:
+        predictor.feature_names_in_ = np.array(["pay", "job"])
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=3, missing="model"),
+        Attribute(name="job", kind="category", labels=("Sales", "Tech"), protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    options = ModelOptions(input_format="codes") if named else ModelOptions()
+    loaded = read_model(predictor, schema, options)
+    loaded.model.scores(loaded.encoding.encode(np.array([[attributes[0].gap, 1.0], [2.0, 0.0]])))
+    assert np.array_equal(np.asarray(seen[-1], np.float64), [[np.nan, 1.0], [2.0, 0.0]], equal_nan=True)

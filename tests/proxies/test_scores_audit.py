@@ -11,9 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Audit, load_subject
-from fairbits.audit import audit_scores
+from fairbits.audit import AuditOptions, audit_scores
 from fairbits.audit.fleet import audit_fleet
-from fairbits.audit.pipeline import AuditOptions
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.report import verify

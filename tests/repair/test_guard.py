@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import fairbits
 from fairbits import Attribute, Guard, Network, Schema, Subject, Table
-from fairbits.errors import CapabilityError, OptionError
+from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.repair.margins import accuracy_loss, balanced_loss
 from fairbits.repair.proposals.clip import averaged, clipped, half_width, moved
@@ -239,3 +239,40 @@ def test_a_model_that_varies_proves_nothing() -> None:
     steady = Guard(lambda frame: np.full(len(frame), 0.25), people(), SCHEMA, guarantee=2, threads=1, refit=False)
     assert not steady.varies
     assert steady.k_max == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"guarantee": 0}, "guarantee is 0"),
+        ({"guarantee": 10**400}, "1 to 1,000,000,000"),
+        ({"guarantee": 2, "tau": 0.1}, "give one of them"),
+        ({"tau": float("nan")}, "tau is nan"),
+        ({"tau": -0.1}, r"tau is -0\.1"),
+        ({"tau": 1e308}, r"at most 1e\+38"),
+    ],
+)
+def test_another_bound_is_checked_as_the_first_one_is(given, words):
+    guard = _small_guard(lambda frame: np.asarray(frame["age"]) / 10)
+    with pytest.raises(OptionError, match=words):
+        guard.with_guarantee(**given)
+
+
+def test_no_score_of_a_guard_is_nan():
+    """Twins stand for ranges of ages here: somebody's own age is none of theirs, and the model has no number for it."""
+    guard = _small_guard(lambda frame: np.where(np.asarray(frame["age"]) == 3, np.nan, 0.5))
+    rows = np.array([[1.0, 3.0], [1.0, 1.0]])
+    with pytest.raises(ModelError, match="not finite"):
+        guard.scores(rows)
+    with pytest.raises(ModelError, match="not finite"):
+        guard.people_scores(rows)
+
+
+def _small_guard(model):
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=5),
+        Attribute(name="age", kind="integer", low=0, high=9, protected=True, ranges=(("young", 1), ("old", 8))),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"))
+    codes = np.column_stack([np.arange(40) % 6, np.arange(40) % 2 * 7 + 1]).astype(float)
+    return Guard(model, Table(codes, np.arange(40.0) % 2), schema, guarantee=2, threads=1)

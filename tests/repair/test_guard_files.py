@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbits import Audit, Guard, Network, Subject, load_subject
-from fairbits.domain import Decoder, Encoding
+from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table
 from fairbits.errors import CapabilityError
 from fairbits.measure import evaluator_of
 from fairbits.models import save_estimator
+from fairbits.repair.group_codes import coding_of
 from fairbits.repair.guard_files import export_guard, favourable_of
 from fairbits.repair.proposals import arrays as arrays_module
 from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.group_thresholds import GroupThresholds, thresholds_text
 from fairbits.repair.proposals.module import module_text
 from fairbits.repair.proposals.onnx import write_guard_onnx
 from fairbits.repair.proposals.sklearn import guarded_estimator, write_guard_skops
@@ -338,3 +341,45 @@ def test_a_graph_whose_first_output_is_the_favourable_one(tmp_path: Path, head: 
     subject = make_subject("first", network.with_favourable(0), schema, people(), original=network)
     written = export_guard(Guard.of(subject), subject, tmp_path, people().codes)
     assert "repaired.onnx" in [path.name for path in written.files], written.warnings
+
+
+def test_files_about_a_table_of_zeros_and_ones(tmp_path: Path) -> None:
+    """A protected category spread over columns, and a rule that looks at another one, of which one value is dropped."""
+    attributes = (
+        Attribute(name="pay", kind="integer", low=0, high=5),
+        Attribute(name="job", kind="category", labels=("a", "b", "c"), columns=("", "job_b", "job_c")),
+        Attribute(name="sex", kind="category", labels=("f", "m"), columns=("sex_f", "sex_m"), protected=True),
+        Attribute(name="age", kind="integer", low=1, high=3, protected=True),
+    )
+    schema = Schema(attributes, target="ok", classes=("no", "yes"), rules=("job == 'b' -> age >= 2",))
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(a.low, a.upper + 1, 400) for a in attributes]).astype(float)
+    drawn = random_network(rng, [6, 5, 1])
+    network = Network.build(drawn.weights, drawn.biases, head="sigmoid")
+    encoding = Encoding.of_columns(schema)
+    subject = make_subject("spread", network, schema, Table(codes, rng.integers(0, 2, 400) * 1.0), encoding=encoding)
+    frame = Decoder(schema).frame(codes)
+
+    def model(rows: Any) -> np.ndarray:
+        return network.scores(np.asarray(rows[list(frame.columns)], np.float32))
+
+    for guarantee in (1, 2):
+        guard = Guard.of(subject, guarantee=guarantee, threads=1)
+        space: dict[str, Any] = {"__name__": "repaired"}
+        exec(module_text(guard), space)  # noqa: S102 - our own text, tried as a user would
+        found = space["Guarded"](model).scores(frame)
+        np.testing.assert_allclose(found, guard.people_scores(codes), atol=1e-6)
+        lists = {name: frame[name].tolist() for name in frame.columns}
+        np.testing.assert_allclose(
+            space["Guarded"](lambda rows: model(pd.DataFrame(rows))).scores(lists), found, atol=1e-6
+        )
+    pytest.importorskip("onnxruntime")
+    written = export_guard(guard, subject, tmp_path, codes)
+    assert {path.name for path in written.files} == {"repaired.onnx", "repaired.py"}
+    assert written.subject_file is not None
+    coding = coding_of(schema, codes)
+    groups = GroupThresholds(evaluator_of(subject, threads=1), coding, np.linspace(-1, 1, len(coding.labels)))
+    space = {"__name__": "repaired"}
+    exec(thresholds_text(groups), space)  # noqa: S102
+    wanted = groups.scores(encoding.encode(codes))
+    np.testing.assert_allclose(space["Thresholded"](model).scores(frame), wanted, atol=1e-6)

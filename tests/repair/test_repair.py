@@ -354,6 +354,10 @@ def test_nobody_signs_a_repair_that_makes_more_people_flip(tmp_path: Path) -> No
     chosen, reason = pick([steep], result.before_plan, 0.02, rows=600)
     assert chosen is None
     assert reason.startswith("the only repairs that keep accuracy make more people flip: steep, ")
+    costly = replace(result["average"], within_budget=False, loss_upper=0.05, balanced_loss_upper=0.12)
+    _, reason = pick([steep, costly], result.before_plan, 0.02, rows=600)
+    assert "; of the others, the cheapest, average, loses " in reason
+    assert "rows that were looked at, and may lose up to 0.0600; give more rows that the model has not seen" in reason
     assert pick([steep], result.before_plan, 0.02, choose="steep")[0] is steep
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Network, Subject
-from fairbits.audit.pipeline import AuditResult
+from fairbits.audit import AuditResult
 from fairbits.cli.render.audit import show as show_audit
 from fairbits.cli.render.measure import show as show_measure
 from fairbits.debug import debug_run

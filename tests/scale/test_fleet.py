@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
+from fairbits.audit import AuditOptions
 from fairbits.audit.fleet import _proved, audit_fleet, find_ships
-from fairbits.audit.pipeline import AuditOptions
 from fairbits.certify import Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError

@@ -185,7 +185,7 @@ def test_preparing_and_summing_up_are_part_of_a_budget_that_began_before(
     assert run(resume=True, began=0.0).summary["evaluations"] == once.summary["evaluations"]
 
 
-def test_a_seed_may_have_any_size(subject: Subject, tmp_path: Path) -> None:
+def test_a_large_seed_is_kept(subject: Subject, tmp_path: Path) -> None:
     """What a run keeps is checked when it is opened; a large seed is no damage."""
     chosen = Settings(Budget(evaluations=100), "random", {}, seed=2**70, threads=1)
     search_subject(subject, chosen, tmp_path / "run")

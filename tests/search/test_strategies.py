@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from fairbits.measure import Evaluator
-from fairbits.search import STRATEGIES, Budget, Settings, search_subject
+from fairbits.search import DISTANCES, STRATEGIES, Budget, Settings, search_subject
 from fairbits.search.problem import Problem
 from fairbits.search.strategies.exhaustive import Exhaustive
-from fairbits.search.summary import NEAR
 
 from .planted import WORST_K, every_person, planted_subject
 
@@ -135,7 +134,7 @@ def test_exhaustive_is_exactly_everybody_near(tmp_path) -> None:
         assert run.summary["k_max"] == run.summary["k_max_on_data" if reach == 0 else "k_max_within_1"] == truth
         asked = ["k_max_on_data", "k_max_within_1"][: reach + 1]
         # What has reached the limit is exact, too: whoever was not asked cannot have more.
-        full = [name for name in NEAR if run.summary[name] == run.summary["m"] and name not in asked]
+        full = [name for name in DISTANCES if run.summary[name] == run.summary["m"] and name not in asked]
         assert run.summary["exact"] == asked + full
     problem = Problem(evaluator, subject.table)
     assert Exhaustive(problem, 1).people == len(np.unique(subject.table.codes[:, free], axis=0)) * (1 + 9 + 9 + 2)

@@ -12,12 +12,13 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter, TaskWriter
+from fairbits.store import Run, RunWriter, TaskWriter, read_parquet, write_parquet
 from fairbits.store.files import read_json
 from fairbits.store.records import Layout
 from tests.conftest import random_people
@@ -286,3 +287,38 @@ def test_the_last_checkpoint_is_there_on_going_on(tmp_path: Path, people_schema:
     with writing(tmp_path, people_schema, resume=True) as again:
         assert again.before is not None
         assert again.before.state == {"rounds": 3}
+
+
+def test_a_byte_that_changed_inside_a_part_is_noticed(tmp_path: Path, people_schema: Schema, rng) -> None:
+    """Wherever it is: most of them stop no reader, and would only change figures."""
+    write_run(tmp_path, people_schema, rng)
+    part = parts_of(tmp_path)[1]
+    sound, cases, silent = part.read_bytes(), Run.open(tmp_path).cases(), 0
+    for place in rng.integers(4, len(sound) - 8, 25):
+        content = bytearray(sound)
+        content[place] ^= 0xFF
+        part.write_bytes(content)
+        run = Run.open(tmp_path)
+        silent += not run.damaged
+        run.verify()
+        assert list(run.damaged) == [part.name] or run.cases().equals(cases), place
+    assert silent > 8  # else this would show nothing
+
+
+def test_files_beside_the_parts_have_checksums_too(tmp_path: Path, rng) -> None:
+    path, table = tmp_path / "rows.parquet", pa.table({"a": rng.normal(size=2_000)})
+    write_parquet(path, table)
+    assert read_parquet(path, remedy="x").equals(table)
+    content = bytearray(path.read_bytes())
+    content[5_000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OptionError, match=r"is damaged .*checksum"):
+        read_parquet(path, remedy="x")
+
+
+def test_a_number_that_no_arithmetic_takes_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(f'{{"seed": {2**128 - 1}, "cases": {"9" * 400}}}')
+    with pytest.raises(OptionError, match=r"is damaged \(a number has 400 digits\)"):
+        read_json(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(f'{{"seed": {2**128 - 1}}}')
+    assert read_json(tmp_path / "a.json") == {"seed": 2**128 - 1}

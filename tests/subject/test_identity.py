@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
-from fairbits.audit.pipeline import AuditOptions, audit_subject
+from fairbits.audit import AuditOptions, audit_subject
 from fairbits.domain import Numeric
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer
@@ -24,7 +24,7 @@ from fairbits.report.sections.measure import keep_measurement, kept_measurement,
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run, subject_of
 from fairbits.subject import Identity, Probe, check_identity, differences, identity_of, make_subject
-from fairbits.subject.ingredients import of_origin
+from fairbits.subject.ingredients import MANNER, of_origin
 from tests.repair.conftest import SCHEMA, people, wired, write_subject
 
 THREE = replace(SCHEMA, classes=("no", "maybe", "yes"))
@@ -57,6 +57,17 @@ def scaled(shift: float = 0.0) -> Encoding:
 
 TEST = Table(people(20).codes, people(20).labels)
 PLAIN: Callable[[], Subject] = subject
+#: Every option of a model that can change a score, with a value for it.
+OPTIONS: dict[str, Any] = {
+    "favourable": 1,
+    "columns": ["sex", "shoe"],
+    "output": "logit",
+    "score_of": "yes",
+    "input_format": "codes",
+    "factory": "nets:build",
+    "layers": ["first"],
+    "headers": {"X-Version": "2"},
+}
 ALONE: dict[str, tuple[Callable[[], Subject], Callable[[], Subject]]] = {
     "weights": (PLAIN, lambda: subject(model=other_weights())),
     "biases": (PLAIN, lambda: subject(model=network(biases=(np.zeros(2), np.array([-4.4]))))),
@@ -89,8 +100,40 @@ ALONE: dict[str, tuple[Callable[[], Subject], Callable[[], Subject]]] = {
         lambda: subject(test=TEST),
         lambda: subject(test=replace(TEST, labels=1 - np.asarray(TEST.labels))),
     ),
-    "options": (PLAIN, lambda: subject(options=ModelOptions(output="logits"))),
+    **{
+        f"option {name}": (PLAIN, lambda name=name, value=value: subject(options=ModelOptions(**{name: value})))  # type: ignore[misc]
+        for name, value in OPTIONS.items()
+    },
 }
+
+
+def test_an_option_is_named_with_both_values() -> None:
+    """Also next to the longest list of other options, and where a class is called like an option that was not given."""
+    long = {"columns": [f"an_attribute_with_a_long_name_{i}" for i in range(30)], "headers": {"X-Key": "secret"}}
+    found = [subject(options=ModelOptions(score_of=said, **long)).identity for said in ("approved", "none")]
+    words = differences(found[0].document(), found[1])
+    assert words == {"model": ['option score_of differs ("approved" there, "none" here)']}
+    unsaid = subject(options=ModelOptions(**long)).identity
+    assert differences(unsaid.document(), found[1]) == {"model": ['option score_of differs (none there, "none" here)']}
+    assert differences(unsaid.document(), subject(options=ModelOptions(columns=long["columns"])).identity) == {
+        "model": ["option headers differs"]
+    }
+    assert "secret" not in json.dumps(unsaid.document())
+
+
+def test_every_option_can_change_a_score_or_only_says_how_to_ask() -> None:
+    """And a run made with one grant goes on with another."""
+    named = {entry.name for entry in fields(ModelOptions)}
+    assert named == MANNER | set(OPTIONS)
+    granted = subject(options=ModelOptions(trust=True, max_rows=10_000, cache=3)).identity
+    assert differences(subject().identity.document(), granted) == {}
+
+
+def test_a_record_with_all_options_in_one_hash_is_from_an_earlier_version() -> None:
+    stored = subject().identity.document()
+    stored["ingredients"]["options"] = "0123456789abcdef"
+    with pytest.raises(OptionError, match="an earlier fairbits wrote it"):
+        check_identity({"identity": stored}, subject().identity, what="the run in 'x'")
 
 
 def _ages(ranges: tuple[tuple[str, float], ...]) -> tuple[Attribute, ...]:
@@ -101,8 +144,8 @@ def _ages(ranges: tuple[tuple[str, float], ...]) -> tuple[Attribute, ...]:
 @pytest.mark.parametrize("name", ALONE)
 def test_each_ingredient_alone(name: str) -> None:
     before, after = (make().identity for make in ALONE[name])
-    changed = {key for key in before.ingredients if before.ingredients[key] != after.ingredients[key]}
-    assert changed == {name}
+    changed = dict(set(before.ingredients.items()) ^ set(after.ingredients.items()))
+    assert set(changed) == {name}
     assert before.id != after.id
     with pytest.raises(OptionError, match=r"the run in 'x' was made with another .* differs?( \(|;| and)") as refused:
         check_identity({"identity": before.document()}, after, what="the run in 'x'")

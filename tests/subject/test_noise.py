@@ -189,6 +189,12 @@ def test_a_random_endpoint_is_said_to_be_one(endpoint: Path, tmp_path: Path) -> 
     assert shown.exit_code == 0, shown.output
     words = " ".join(shown.output.split())
     assert "Answers vary: one twin alone shows up to" in words
+    assert "flip when asked again as they are." in words
+    told = json.loads(CliRunner().invoke(app, ["certify", str(endpoint), "--budget", "0.2s", "--json"]).stdout)
+    assert {one["kind"] for one in told["statements"]} == {
+        "statistical"
+    }  # it remembers answers, and must be asked anew
+    assert any("answers the same question differently" in note for note in told["notes"])
     assert "null bits: one twin only" in words
     assert "ε = 0.025 lies below the noise" in words
     told = json.loads(CliRunner().invoke(app, ["measure", str(endpoint), "--json", "--repeats", "2"]).stdout)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fairbits
@@ -13,6 +16,7 @@ from fairbits import Network, Schema, Table
 from fairbits.debug.neurons import accuracy_of
 from fairbits.engine import accuracies, study
 from fairbits.errors import SchemaError
+from fairbits.gates import freeze_subject
 from fairbits.measure import Evaluator
 from fairbits.models import Do
 from fairbits.repair.proposals.retrain import favourable_share, recentred
@@ -21,6 +25,7 @@ from fairbits.subject import make_subject
 from fairbits.subject.export import document_of_subject, export_subject
 from fairbits.subject.toml import document_of_schema, schema_of_document
 
+from ..cli.calling import fairbits as called
 from ..conftest import random_network, random_people
 
 CUTS = (0.3, 0.5, 0.8)
@@ -144,3 +149,68 @@ def test_it_survives_every_file(people_schema, rng, tmp_path: Path) -> None:
     assert repaired.groups_before
     mended = fairbits.load_subject(repaired.subject_file)
     assert mended.schema.threshold == 0.35
+
+
+def test_a_model_and_a_table_alone_have_one_too(tmp_path: Path) -> None:
+    table = {"sex": ["f", "m"] * 50, "skill": list(range(100)), "hired": ["no"] * 40 + ["yes"] * 60}
+
+    def score(rows: Any) -> Any:
+        return np.asarray(rows["skill"], dtype=float) / 99
+
+    asked: dict[str, Any] = {"target": "hired", "protected": "sex", "favourable": "yes"}
+    audit = fairbits.Audit.from_table(score, pa.table(table), **asked, threshold=0.8)
+    assert audit.subject.schema.threshold == 0.8
+    assert audit.subject.quality.favourable_rate == 0.2
+    assert fairbits.infer_schema(pa.table(table), **asked, threshold=0.8).threshold == 0.8
+    assert fairbits.infer_schema(pa.table(table), **asked).threshold is None
+    with pytest.raises(SchemaError, match="between 0 and 1"):
+        fairbits.Audit.from_table(score, pa.table(table), **asked, threshold=80)
+
+
+def test_it_is_written_by_init(tmp_path: Path) -> None:
+    lines = ["sex,skill,hired", *(f"{'fm'[i % 2]},{i},{'yes' if i > 40 else 'no'}" for i in range(100))]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    words = ("--target", "hired", "--protected", "sex", "--favourable", "yes", "--threshold", "0.8", "--yes")
+    assert called("init", "table.csv", *words, cwd=tmp_path).returncode == 0
+    assert "threshold = 0.8 #" in (tmp_path / "subject.toml").read_text()
+
+
+def test_every_stage_by_hand(tmp_path: Path) -> None:
+    """What debug, the gate and the explorer say, from the scores of one matrix product."""
+    from fairbits.debug import debug_run
+    from fairbits.explore import Explorer
+    from fairbits.explore.request import asked_of
+    from tests.repair.conftest import SCHEMA, people, searched, wired
+
+    cut, table = 0.8, people()
+    subject = make_subject("wired", wired(), replace(SCHEMA, threshold=cut), table)
+    run = searched(subject.checked(), tmp_path / "run", evaluations=400)
+
+    def decided(network: Any, codes: Any) -> Any:
+        return network.scores(subject.encoding.encode(codes)) >= np.float32(cut)
+
+    labels = np.asarray(table.labels) == 1
+    found = debug_run(run, samples=20, subject=subject)
+    assert found.accuracy == (decided(wired(), table.codes) == labels).mean()
+    studied = pq.read_table(run.folder / "neurons.parquet").to_pylist()
+    assert studied
+    for one in studied:
+        held = wired().with_interventions([Do(one["layer"] - 1, one["neuron"], one["value"])])
+        assert one["accuracy"] == pytest.approx((decided(held, table.codes) == labels).mean())
+    explorer = Explorer(run, subject=subject)
+    column = SCHEMA.protected_columns[0]
+    by_twin = []
+    for value in SCHEMA.attributes[column].twin_values():
+        twin = table.codes.copy()
+        twin[:, column] = value
+        by_twin.append(decided(wired(), twin))
+    flips = np.ptp(np.stack(by_twin).astype(int), axis=0) > 0
+    assert 0 < flips.mean() < 1
+    for row in range(0, len(table), 40):
+        free = table.codes[row, list(SCHEMA.free_columns)]
+        assert explorer.answer(asked_of({"codes": free.tolist()}, explorer.schema))["flips"] == flips[row]
+    places = {"out": tmp_path, "baseline": tmp_path / "b.parquet"}
+    checks = {"checks": {"flip_rate": 1.0, "accuracy": 0.0}}
+    result = fairbits.gate(subject, policy=checks, suite=freeze_subject(subject), threads=1, **places)
+    assert result["flip_rate"].value == pytest.approx(flips.mean())
+    assert result["accuracy"].value == found.accuracy

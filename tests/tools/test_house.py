@@ -144,6 +144,73 @@ def test_docstrings_name_every_parameter(tmp_path: Path) -> None:
     assert found(root, "docstrings", Settings(undocumented=frozenset({"cellar"}))) == []
 
 
+RECORD = '''"""Records."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody.
+
+    Attributes
+    ----------
+    name
+        What they are called.
+    """
+
+    name: str
+    age: int
+    KIND: ClassVar[str] = "person"
+    _seen: bool = False
+
+
+class Place(NamedTuple):
+    """Somewhere."""
+
+    street: str
+
+
+class Door:
+    """A door.
+
+    Parameters
+    ----------
+    width
+        In metres.
+    """
+
+    def __init__(self, width, *, height=2):
+        """Open it.
+
+        Parameters
+        ----------
+        height
+            In metres.
+        """
+        self.width, self.height = width, height
+
+
+class Bare:
+    kept: int = 0
+'''
+
+
+def test_exported_classes_explain_their_fields(tmp_path: Path) -> None:
+    root = tree(tmp_path, cellar__item=RECORD)
+    assert found(root, "fields") == []  # nothing is exported
+    names = "Person", "Place", "Door", "Bare"
+    stub = root / "cellar" / "__init__.pyi"
+    stub.write_text("".join(f"from .item import {name} as {name}\n" for name in names))
+    assert [line.split(": ", 1)[1] for line in found(root, "fields")] == [
+        "the docstring of Person does not explain age [fields]",
+        "the docstring of Place does not explain street [fields]",
+        "Bare has no docstring [fields]",
+    ]
+    assert found(root, "fields", Settings(undocumented=frozenset({"cellar"}))) == []
+
+
 def test_a_parameter_counts_only_in_its_section(tmp_path: Path) -> None:
     text = DOCUMENTED.replace("    list\n        Numbers.\n", "    factor\n        Numbers.\n")
     text = text.replace("    factor\n        By how much.\n", "")

@@ -6,9 +6,16 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from tools.house.tree import Finding, Function, Module, Settings, SourceTree, has_help
+
+#: Sections that name what a caller can give, and what an object has.
+PARAMETERS = ("Parameters", "Other Parameters")
+ATTRIBUTES = (*PARAMETERS, "Attributes")
+#: What makes a class a record: a decorator or a base.
+RECORDS = {"dataclass", "NamedTuple", "TypedDict"}
 
 Check = Callable[[SourceTree, Settings], Iterator[Finding]]
 
@@ -149,6 +156,42 @@ def docstrings(sources: SourceTree, settings: Settings) -> Iterator[Finding]:
                 yield Finding(module.shown, node.lineno, "docstrings", text)
 
 
+def class_fields(sources: SourceTree, settings: Settings) -> Iterator[Finding]:
+    """Every class that a package exports explains its fields: those of a record, and what its constructor takes.
+
+    Parameters
+    ----------
+    sources
+        The package.
+    settings
+        ``settings.undocumented`` are the packages that are left out as yet.
+
+    Returns
+    -------
+    Iterator of Finding
+        One for each class without a docstring, or with fields that neither the Parameters nor the Attributes section
+        of its docstring, or of its constructor's, names.
+    """
+    for module in sources.modules:
+        if module.package in settings.undocumented:
+            continue
+        for node in _statements(module.tree.body):
+            if not isinstance(node, ast.ClassDef) or (module.name, node.name) not in sources.exports:
+                continue
+            text = ast.get_docstring(node)
+            if not text:
+                yield Finding(module.shown, node.lineno, "fields", f"{node.name} has no docstring")
+                continue
+            made = [each for each in node.body if isinstance(each, Function) and each.name == "__init__"]
+            named = documented_parameters(text, ATTRIBUTES)
+            named = named.union(*(documented_parameters(ast.get_docstring(each) or "") for each in made))
+            fields = [*record_fields(node), *(name for each in made for name in parameters(each, bound=True))]
+            missing = [each for each in fields if each not in named]
+            if missing:
+                text = f"the docstring of {node.name} does not explain {', '.join(missing)}"
+                yield Finding(module.shown, node.lineno, "fields", text)
+
+
 def long_files(sources: SourceTree, settings: Settings) -> list[tuple[str, int]]:
     """Files that are longer than a reader likes: listed, no fault.
 
@@ -174,6 +217,7 @@ CHECKS: dict[str, Check] = {
     "imports": deep_imports,
     "shadows": shadowed_modules,
     "docstrings": docstrings,
+    "fields": class_fields,
 }
 
 
@@ -219,13 +263,37 @@ def parameters(node: Function, *, bound: bool) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def documented_parameters(docstring: str) -> set[str]:
+def record_fields(node: ast.ClassDef) -> list[str]:
+    """Fields of a record: a dataclass, a named tuple or a typed dictionary.
+
+    Parameters
+    ----------
+    node
+        The definition of the class.
+
+    Returns
+    -------
+    list of str
+        Without names that begin with an underscore, and without class variables; empty where it is no record.
+    """
+    marks = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    kinds = {ast.unparse(each).rpartition(".")[2] for each in (*marks, *node.bases)}
+    if kinds.isdisjoint(RECORDS):
+        return []
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    names = [each.target.id for each in fields if "ClassVar" not in ast.unparse(each.annotation)]  # type: ignore[union-attr]
+    return [name for name in names if not name.startswith("_")]
+
+
+def documented_parameters(docstring: str, sections: tuple[str, ...] = PARAMETERS) -> set[str]:
     """Names that the Parameters section of a numpydoc docstring gives.
 
     Parameters
     ----------
     docstring
         The cleaned docstring.
+    sections
+        Headings of the sections that count.
 
     Returns
     -------
@@ -234,10 +302,9 @@ def documented_parameters(docstring: str) -> set[str]:
     """
     found: set[str] = set()
     inside = False
-    lines = docstring.splitlines()
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in pairwise([*docstring.splitlines(), ""]):
         if re.fullmatch(r"-{3,}", below.strip()):
-            inside = line.strip() in ("Parameters", "Other Parameters")
+            inside = line.strip() in sections
         elif inside and line and not line[0].isspace() and not re.fullmatch(r"-{3,}", line):
             heads = line.split(" : ")[0].split(",")
             found.update(head.strip().strip("*`\\").rstrip(":") for head in heads)
@@ -267,18 +334,9 @@ def _imported(node: ast.AST, module: Module, sources: SourceTree) -> Iterator[st
     if isinstance(node, ast.Import):
         yield from (each.name for each in node.names)
     elif isinstance(node, ast.ImportFrom):
-        base = _absolute(node, module, sources)
+        base = sources.absolute(node, module)
         yield base
         yield from (f"{base}.{each.name}" for each in node.names if f"{base}.{each.name}" in sources.names)
-
-
-def _absolute(node: ast.ImportFrom, module: Module, sources: SourceTree) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = module.name.split(".")
-    parts = parts if module.name in sources.packages else parts[:-1]
-    kept = parts[: len(parts) - node.level + 1]
-    return ".".join([*kept, node.module] if node.module else kept)
 
 
 def _bound(body: list[ast.stmt], package: str) -> Iterator[tuple[str, int]]:

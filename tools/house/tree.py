@@ -108,6 +108,38 @@ class SourceTree:
         return frozenset(module.name for module in self.modules if module.file.name == "__init__.py")
 
     @cached_property
+    def exports(self) -> frozenset[tuple[str, str]]:
+        """What packages export: the module that defines it, and its name there."""
+        found = set()
+        for module in self.modules:
+            if module.name not in self.packages:
+                continue
+            stub = module.file.with_suffix(".pyi")
+            body = ast.parse(stub.read_text()) if stub.exists() else module.tree
+            for node in ast.walk(body):
+                if isinstance(node, ast.ImportFrom):
+                    home = self.absolute(node, module)
+                    found.update((home, each.name) for each in node.names)
+        return frozenset(found)
+
+    def absolute(self, node: ast.ImportFrom, module: Module) -> str:
+        """The dotted name of the module that an import reads from.
+
+        Parameters
+        ----------
+        node
+            The import.
+        module
+            Where it stands.
+        """
+        if not node.level:
+            return node.module or ""
+        parts = module.name.split(".")
+        parts = parts if module.name in self.packages else parts[:-1]
+        kept = parts[: len(parts) - node.level + 1]
+        return ".".join([*kept, node.module] if node.module else kept)
+
+    @cached_property
     def described_types(self) -> frozenset[str]:
         """Names bound to an ``Annotated`` type that carries a help text, as options of a command line are."""
         found = set()

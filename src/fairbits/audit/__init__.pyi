@@ -2,11 +2,11 @@ from .alternatives import alternatives_to as alternatives_to
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .fleet import audit_fleet as audit_fleet
-from .pipeline import AuditOptions as AuditOptions
-from .pipeline import AuditResult as AuditResult
+from .options import AuditOptions as AuditOptions
 from .pipeline import audit_subject as audit_subject
 from .remake import check as check
 from .remake import settings_again as settings_again
+from .result import AuditResult as AuditResult
 from .run import AuditRun as AuditRun
 from .run import open_run as open_run
 from .scores_only import ScoresAudit as ScoresAudit

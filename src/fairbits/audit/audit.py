@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -16,7 +16,7 @@ from fairbits.models import ModelOptions, read_model
 from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.pipeline import AuditResult
+    from fairbits.audit.result import AuditResult
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from fairbits.diff import ModelDiff
     from fairbits.measure import GroupTable
     from fairbits.proxies import ProxyStudy
-    from fairbits.repair import Alternatives, RepairResult
-    from fairbits.search import Budget, Strategy
+    from fairbits.repair import Alternatives, Proposer, RepairResult
+    from fairbits.scale import ExecutorOptions
+    from fairbits.search import Budget, Settings, Strategy, Tally
     from fairbits.store import Run
 
 
@@ -108,6 +109,7 @@ class Audit:
         favourable: object = None,
         ignored: Iterable[str] = (),
         max_twins: int = 1000,
+        threshold: float | None = None,
         name: str = "subject",
         as_is: bool = False,
         **options: Any,
@@ -133,6 +135,8 @@ class Audit:
             Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
         max_twins
             Combinations of protected values at most: protected numbers of many values get ranges.
+        threshold
+            The probability from which on a decision between two classes is favourable; 0.5 by default.
         name
             What to call the subject.
         as_is
@@ -154,7 +158,8 @@ class Audit:
 
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
-        subject = subject_of_table(model, table, **asked, max_twins=max_twins, name=name, options=chosen, as_is=as_is)
+        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
+        subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         audit = cls.__new__(cls)
         audit.subject = subject.checked(as_is=as_is)
         return audit
@@ -190,7 +195,7 @@ class Audit:
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
         progress
-            Called with the number of people done so far.
+            Called with how many people are done, and how many there are.
 
         Returns
         -------
@@ -225,7 +230,10 @@ class Audit:
         workers: int | None = None,
         ray: str | None = None,
         shards: int | None = None,
+        batch: int | None = None,
         repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
         **options: Any,
     ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept on disk.
@@ -266,8 +274,14 @@ class Audit:
             A Ray cluster to work on: "local", or its address.
         shards
             Number of tasks that the search is cut into; None follows the budget.
+        batch
+            Ask the model about so many people at a time; None follows its speed.
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
+        progress
+            Progress callback, called with the counts so far and the seconds of the search.
+        stop
+            Gives whether to end early; the run can go on later.
         **options
             Options of the strategy, such as ``seeds=100``.
 
@@ -283,7 +297,7 @@ class Audit:
         CapabilityError
             If the strategy needs what the model does not offer, such as gradients.
         """
-        from fairbits.scale import ExecutorOptions, search
+        from fairbits.scale import ExecutorOptions
         from fairbits.search import DEFAULT, Budget, Settings, seconds_of
 
         began = work_time()
@@ -299,18 +313,72 @@ class Audit:
             min_plausibility,
             threads,
             measure=measure,
+            batch=batch,
         ).with_strategy(strategy or DEFAULT)
-        executor_options = ExecutorOptions(workers, ray, threads)
-        subject = self._answering(repeats)
+        return self.search_with(
+            settings,
+            out,
+            executor_options=ExecutorOptions(workers, ray, threads),
+            shards=shards,
+            resume=resume,
+            force=force,
+            repeats=repeats,
+            progress=progress,
+            stop=stop,
+            began=began,
+        )
+
+    def search_with(
+        self,
+        settings: Settings,
+        out: str | Path | None = None,
+        *,
+        executor_options: ExecutorOptions | None = None,
+        shards: int | None = None,
+        resume: bool = False,
+        force: bool = False,
+        repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        began: float | None = None,
+        **grants: Unpack[GrantOptions],
+    ) -> AuditRun:
+        """Search under settings that are one record already, such as those of an earlier run.
+
+        Parameters
+        ----------
+        settings
+            Budget, strategy, seed and all else that decides which cases are found.
+        out
+            Folder or address of the run; by default a new folder below ``runs``.
+        executor_options
+            Workers and threads; None works in this process.
+        shards, resume, force, repeats, progress, stop
+            As for :meth:`search`.
+        began
+            When the budget of seconds began to count, on the clock of ``fairbits.engine.work_time``; None: now.
+        **grants
+            What workers may do when they open the subject, such as ``trust_pickle``.
+
+        Returns
+        -------
+        AuditRun
+            The run, with its subject at hand.
+        """
+        from fairbits.scale import search
+
         found = search(
-            subject,
+            self._answering(repeats),
             settings,
             out,
             executor_options=executor_options,
             shards=shards,
             resume=resume,
             force=force,
+            watch=progress,
+            stop=stop,
             began=began,
+            **grants,
         )
         return self.open(found.folder)
 
@@ -480,23 +548,75 @@ class Audit:
         """
         return self.open(run.folder).debug(**options)
 
-    def alternatives(self, **options: Any) -> Alternatives:
+    def alternatives(
+        self,
+        *,
+        run: Run | None = None,
+        proposals: Sequence[str | Proposer] | None = None,
+        trials: int = 20,
+        quick: bool = False,
+        evaluations: int = 20_000,
+        out: str | Path | None = None,
+        force: bool = False,
+        seed: int = 0,
+        threads: int | None = None,
+        command: str = "",
+        watch: Callable[[str], None] | None = None,
+    ) -> Alternatives:
         """Every less discriminatory alternative that is known here, judged on the same held-out rows, with its log.
 
         Parameters
         ----------
-        **options
-            Those of :func:`fairbits.audit.alternatives_to`: ``run``, ``proposals``, ``trials``, ``quick``, ``out``,
-            ``seed``, …
+        run
+            A search of this subject, whose cases repairs are planned by; None makes one of ``evaluations`` people.
+        proposals
+            What is tried: names such as "reweigh" ("mitigators" for all), or objects of your own with a ``name`` and a
+            ``propose(planner)``; None tries everything. The guard is always among them.
+        trials
+            Settings that the search over hyper-parameters tries; 0 leaves it out.
+        quick
+            Leave out surgery on weights and distilling, which take longest.
+        evaluations
+            People that the search asks about, where there is no run.
+        out
+            Folder of that search; by default a new folder below ``runs``.
+        force
+            Replace an earlier run in ``out``.
+        seed
+            Same seed, same candidates.
+        threads
+            Number of threads; None means all cores.
+        command
+            The command that makes it again, for the page.
+        watch
+            Progress callback, called with what is being done.
 
         Returns
         -------
         Alternatives
-            ``front`` are the candidates that no other beats.
+            ``front`` are the candidates that no other beats; ``folder`` has the log, the page and their models.
+
+        Raises
+        ------
+        OptionError
+            If a proposal is not known, or ``out`` is not empty.
         """
         from fairbits.audit.alternatives import alternatives_to
 
-        return alternatives_to(self.subject, **options)
+        return alternatives_to(
+            self.subject,
+            run=run,
+            proposals=proposals,
+            trials=trials,
+            quick=quick,
+            evaluations=evaluations,
+            out=out,
+            force=force,
+            seed=seed,
+            threads=threads,
+            command=command,
+            watch=watch,
+        )
 
     def repair(self, run: Run, **options: Any) -> RepairResult:
         """Repair the model by what a run found.
@@ -524,6 +644,9 @@ class Audit:
         seed: int = 0,
         epsilon: float | None = None,
         threads: int | None = None,
+        rates: bool = False,
+        progress: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Certificate:
         """What can be said about everybody: exact, proved over sets of people, or statistical.
 
@@ -539,6 +662,12 @@ class Audit:
             Of the sample.
         epsilon, threads
             As for :meth:`measure`.
+        rates
+            Also bound how often each group is decided for.
+        progress
+            Progress callback, called with what is being done.
+        stop
+            Gives whether to end early; what is certain by then is said.
 
         Returns
         -------
@@ -549,7 +678,11 @@ class Audit:
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        return certify_subject(self.subject, CertifyOptions(seconds, changes, k, seed, epsilon, threads))
+        options = CertifyOptions(seconds, changes, k, seed, epsilon, threads, rates=rates)
+        quiet: dict[str, Any] = {"stop": stop, "watch": progress}
+        return certify_subject(
+            self.subject, options, **{name: each for name, each in quiet.items() if each is not None}
+        )
 
     def report(self, run: Run, **options: Any) -> Path:
         """Write the report of a run.
@@ -638,7 +771,8 @@ class Audit:
         OptionError
             If an option makes no sense.
         """
-        from fairbits.audit.pipeline import AuditOptions, audit_subject
+        from fairbits.audit.options import AuditOptions
+        from fairbits.audit.pipeline import audit_subject
         from fairbits.search import seconds_of
 
         if self.subject.scores_only:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditOptions, AuditResult, audit_subject
+from fairbits.audit.options import AuditOptions
+from fairbits.audit.pipeline import audit_subject
+from fairbits.audit.result import AuditResult
 from fairbits.audit.scores_only import ScoresAudit, audit_scores, is_scores_audit
+from fairbits.audit.shares import DEFAULT_SECONDS
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, timestamp
+from fairbits.subject import Quality
 
 #: Progress callback: called with how many have ended, of how many, and which one just did.
 Progress = Callable[[int, int, FleetMember | None], None]
@@ -169,8 +173,8 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
         if subject.scores_only:
             options = terms.options
             again = is_scores_audit(folder)
-            told = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
-            return _scores_entry(ship, told)
+            result = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
+            return _scores_entry(ship, result, subject.quality)
         again = (folder / "run.json").is_file()
         found = audit_subject(subject, terms.options, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
@@ -183,7 +187,7 @@ def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
     return _entry(ship, found)
 
 
-def _scores_entry(ship: Ship, found: ScoresAudit) -> FleetMember:
+def _scores_entry(ship: Ship, found: ScoresAudit, quality: Quality | None) -> FleetMember:
     document = found.document
     return FleetMember(
         name=ship.name,
@@ -192,12 +196,13 @@ def _scores_entry(ship: Ship, found: ScoresAudit) -> FleetMember:
         sentence=lead(document, blind=True).strip(),
         rows=document["rows"],
         seconds=found.seconds,
+        quality=None if quality is None else quality.figures(),
         scores_only=True,
-        **_told(document),
+        **_indirect_figures(document),
     )
 
 
-def _told(document: Mapping[str, Any] | None) -> dict[str, Any]:
+def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """The protected attribute that the score tells most about, and how much at least."""
     known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
     single = [one for one in known if " × " not in one["attribute"]]
@@ -226,8 +231,9 @@ def _entry(ship: Ship, found: AuditResult) -> FleetMember:
         cases=figures.get("cases"),
         rows=measured.rows,
         m=data.about.m,
+        quality=data.about.quality.figures(),
         k_proved=_proved(data),
-        **_told(data.proxies),
+        **_indirect_figures(data.proxies),
         seconds=sum(took for took in found.seconds.values() if took is not None),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from contextlib import nullcontext
+from dataclasses import fields, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.audit.options import AuditOptions
+from fairbits.audit.result import AuditResult
 from fairbits.audit.run import AuditRun
+from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
-from fairbits.engine import work_time
-from fairbits.errors import OptionError, UsageError, choose_from
+from fairbits.engine import compiled_ahead, work_time
+from fairbits.errors import UsageError
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do, HasActivations, HasTrees, Network
 from fairbits.report import (
@@ -28,224 +32,27 @@ from fairbits.report import (
     proxies_of,
     write_report,
 )
-from fairbits.scale import ExecutorOptions, search
+from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
 from fairbits.store import Run, new_folder, read_json
 from fairbits.subject import Subject, check_identity
 
-STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
-SKIPPABLE = ("search", "debug", "repair", "certify", "proxies")
-#: Seconds for everything, where nothing is said.
-DEFAULT_SECONDS = 60.0
-#: Below so many seconds in all, debugging looks at fewer cases.
-AMPLE = 45.0
-#: Below so many seconds repair leaves out what takes long (distilling, sets of neurons), and further training up to
-#: the second figure.
-QUICK, TRAINING = 90.0, 120.0
 #: Repair is not begun after this share of the whole: it could not be ended in time.
 REPAIR_BEGIN = 0.6
 #: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
 REPAIR_MEASURES = 10
-#: An audit may take this much of its budget, and so many seconds of it go into starting, the last step of a repair that
-#: is ended, indirect bits and the report.
-MOST, AROUND = 1.3, 6.0
-#: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
-KEPT = 15.0
-
+#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
+COMPILED_AHEAD = 10.0
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
 
 #: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
 #: "failed"), and words; and first of all about the plan ("plan", "plan", words).
-Tell = Callable[[str, str, str], None]
+StageProgress = Callable[[str, str, str], None]
 
 
 class _LateError(UsageError):
     """A stage has used up its time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """What each stage may take of the whole, in seconds.
-
-    Attributes
-    ----------
-    seconds : float
-        The whole.
-    measure, search, attack : float
-        What measuring may take at most, what the search takes, and each of the two attacks on a repair.
-    debug_by, repair_by : float
-        Seconds after the beginning at which debugging and repair must have ended.
-    certify : float
-        What certifying takes; below ``KEPT`` seconds in all it proves nothing over sets of people.
-    samples, retrain : int, bool
-        How many cases debugging looks at, and whether repair may train networks.
-    quick : bool
-        Whether repair leaves out distilling and sets of neurons too.
-    """
-
-    seconds: float
-    measure: float
-    search: float
-    attack: float
-    debug_by: float
-    repair_by: float
-    certify: float
-    samples: int
-    retrain: bool
-    quick: bool
-
-    @classmethod
-    def of(cls, seconds: float) -> Shares:
-        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs.
-
-        Parameters
-        ----------
-        seconds
-            The whole budget.
-
-        Returns
-        -------
-        Shares
-            Seconds of each stage.
-
-        Raises
-        ------
-        OptionError
-            If the budget is not larger than 0.
-        """
-        if not seconds > 0:
-            raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
-        ample = seconds >= AMPLE
-        certify = min(max(0.2, 0.08 * seconds), 60.0)
-        return cls(
-            seconds,
-            measure=0.2 * seconds,
-            search=0.35 * seconds,
-            attack=max(0.5, 0.04 * seconds),
-            debug_by=0.75 * seconds if seconds >= KEPT else inf,
-            repair_by=min(1.05 * seconds, MOST * seconds - certify - AROUND) if seconds >= KEPT else inf,
-            certify=certify,
-            samples=1000 if ample else 400,
-            retrain=seconds >= TRAINING,
-            quick=seconds < QUICK,
-        )
-
-    def words(self, skip: frozenset[str]) -> str:
-        """The plan in one line.
-
-        Parameters
-        ----------
-        skip
-            Stages that are left out.
-
-        Returns
-        -------
-        str
-            Such as "60 s: measure at most 3.0 s, search 20.0 s, …".
-        """
-        training = "with training" if self.retrain else "the quick ones" if self.quick else "without training"
-        until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
-        parts = {
-            "measure": f"measure at most {self.measure:.1f} s",
-            "search": f"search {self.search:.1f} s",
-            "debug": f"debug {until[0]}",
-            "repair": f"repair {until[1]} ({training}, 2 attacks of {self.attack:.1f} s)",
-            "certify": f"certify {self.certify:.1f} s",
-            "proxies": "indirect bits and groups",
-            "report": "then the report",
-        }
-        return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditOptions:
-    """How an audit is to be done.
-
-    Parameters
-    ----------
-    seconds
-        For all stages together; None lets every stage take its own default.
-    seed
-        Of everything that is drawn at random.
-    epsilon
-        Scores within this count as the same; by the subject's kind where it is None.
-    partition
-        ``"constrained"`` or ``"grid"``.
-    threads
-        How many; None: all cores.
-    skip
-        Names of stages that are left out.
-    workers, ray
-        Processes on this machine, or the address of a Ray cluster, for search, debug and repair.
-    within
-        Search only people at most so many changed attributes away from a row.
-    min_plausibility
-        Search only people who are at least as ordinary as this percentage of real rows.
-    by
-        A column of periods: indirect bits are also given for each of them.
-    measure
-        What is looked for and lowered: ``"q_inf"`` or ``"q_1"``.
-    data_source, distributed
-        For tables to file: where the data come from, and when the audit is published.
-    """
-
-    seconds: float | None = None
-    seed: int = 0
-    epsilon: float | None = None
-    partition: str = "constrained"
-    threads: int | None = None
-    skip: frozenset[str] = frozenset()
-    workers: int | None = None
-    ray: str | None = None
-    within: int | None = None
-    min_plausibility: float | None = None
-    by: str | None = None  # a column of periods
-    measure: str = "q_inf"
-    data_source: str | None = None  # for tables to file
-    distributed: str | None = None
-
-    @property
-    def executor_options(self) -> ExecutorOptions:
-        """Workers, cluster and threads of the stages that can use them."""
-        return ExecutorOptions(self.workers, self.ray, self.threads)
-
-    def __post_init__(self) -> None:
-        strange = next((name for name in self.skip if name not in SKIPPABLE), None)
-        if strange is not None:
-            raise OptionError(f"stage {strange!r} cannot be skipped; {choose_from(strange, SKIPPABLE)}")
-
-
-@dataclass(frozen=True, slots=True)
-class AuditResult:
-    """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible).
-
-    Parameters
-    ----------
-    run
-        The run on disk, with its model.
-    data
-        The record that all faces of the report show.
-    page
-        The HTML page.
-    seconds
-        By stage; None where it was skipped, kept from before, or not possible.
-    faults
-        By stage that failed: the sentence that says why.
-    stopped
-        Whether a person ended the audit early.
-    """
-
-    run: AuditRun
-    data: ReportData
-    page: Path
-    seconds: dict[str, float | None] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
-    stopped: bool = False
-
-    def __repr__(self) -> str:
-        done = ", ".join(name for name, seconds in self.seconds.items() if seconds is not None)
-        return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
 
 
 def audit_subject(
@@ -254,7 +61,7 @@ def audit_subject(
     folder: Path | None = None,
     *,
     resume: bool = False,
-    tell: Tell | None = None,
+    progress: StageProgress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Do all stages of an audit and write the report.
@@ -269,7 +76,7 @@ def audit_subject(
         Folder of the run; None makes a new one below ``runs``.
     resume
         Go on in the folder.
-    tell
+    progress
         Progress callback, called with the stage, what happens, and words about it.
     stop
         Asked now and then; true ends the search early.
@@ -279,7 +86,10 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    return _Auditing(subject, options, folder, resume, tell or _silent, stop or (lambda: False)).do()
+    auditing = _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False))
+    long = auditing.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
+    with compiled_ahead() if long else nullcontext():
+        return auditing.do()
 
 
 class _Auditing:
@@ -291,7 +101,7 @@ class _Auditing:
         options: AuditOptions,
         folder: Path | None,
         resume: bool,
-        tell: Tell,
+        progress: StageProgress,
         stop: Callable[[], bool],
     ):
         self.subject, self.options, self.resume, self.stop = subject, options, resume, stop
@@ -301,7 +111,7 @@ class _Auditing:
             self.options = replace(options, skip=options.skip | {"search", "debug", "repair"})
         self.folder = folder or new_folder(subject.name, "audit")
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
-        self.tell = tell
+        self.progress = progress
         self.begin, self.measured = work_time(), 0.0
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
@@ -312,7 +122,7 @@ class _Auditing:
         return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
 
     def do(self) -> AuditResult:
-        self.tell("plan", "plan", self.shares.words(self.options.skip))
+        self.progress("plan", "plan", self.shares.words(self.options.skip))
         if self.resume:
             record = Run.open(self.folder).manifest
             if self.subject.repeats == 1:
@@ -334,11 +144,11 @@ class _Auditing:
         )
 
     def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
-        self.tell(stage, "start", "")
+        self.progress(stage, "start", "")
         begin = time.perf_counter()
         found = work()
         self.seconds[stage] = time.perf_counter() - begin
-        self.tell(stage, "done", "")
+        self.progress(stage, "done", "")
         return found
 
     def _measure(self) -> dict[str, Any]:
@@ -349,7 +159,7 @@ class _Auditing:
             return kept
 
         def progress(done: int, total: int) -> None:
-            self.tell("measure", "say", f"{done:,} of {total:,} rows")
+            self.progress("measure", "say", f"{done:,} of {total:,} rows")
 
         rows = self._rows_in_time(evaluator)
         return measure_rows(evaluator, subject, options.seed, progress=progress, max_rows=rows)
@@ -389,7 +199,7 @@ class _Auditing:
                     f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
                     f"{words!r} at {self._now:.1f} s); do it with: fairbits {stage} {self.folder}"
                 )
-            self.tell(stage, "say", words)
+            self.progress(stage, "say", words)
 
         return say
 
@@ -401,7 +211,7 @@ class _Auditing:
         settings = self._settings(run)
 
         def watch(tally: Tally, seconds: float) -> None:
-            self.tell("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
+            self.progress("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
 
         return self._timed(
             "search",
@@ -424,7 +234,7 @@ class _Auditing:
         return run.status == "finished" and (self.options.seconds is None or max(used, given) >= self.shares.search)
 
     def _settings(self, run: Run | None) -> Settings:
-        """As wished; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
+        """As the options say; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
         options = self.options
         settings = Settings(
             Budget(seconds=self.shares.search),
@@ -451,26 +261,33 @@ class _Auditing:
             return self._leave(stage, "kept")
         if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
             return self._leave(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
+        return self._tried(stage, lambda: work(run), before=lambda: self._check_time(stage))
+
+    def _check_time(self, stage: str) -> None:
+        """Refuse to begin a stage that could not be ended in time."""
         limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
+        self._until(stage, limit)("not begun")
+        left = limit - self._now
+        late = self._now > REPAIR_BEGIN * self.shares.seconds or left < REPAIR_MEASURES * self.measured
+        if stage == "repair" and limit < inf and late:
+            raise _LateError(
+                f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
+                f"fairbits repair {self.folder}"
+            )
+
+    def _tried(self, stage: str, work: Callable[[], Any], *, before: Callable[[], None] = lambda: None) -> None:
+        """Do a stage; where it cannot be done, keep the sentence that says why, and let the audit go on."""
         try:
-            self._until(stage, limit)("not begun")
-            left = limit - self._now
-            late = self._now > REPAIR_BEGIN * self.shares.seconds or left < REPAIR_MEASURES * self.measured
-            if stage == "repair" and limit < inf and late:
-                raise _LateError(
-                    f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
-                    f"fairbits repair {self.folder}"
-                )
-            self._timed(stage, lambda: work(run))
+            before()
+            self._timed(stage, work)
         except UsageError as error:
             self.faults[stage] = str(error)
             self.seconds[stage] = None
-            self.tell(stage, "failed", str(error))
-        return None
+            self.progress(stage, "failed", str(error))
 
     def _leave(self, stage: str, how: str) -> None:
         self.seconds[stage] = None
-        self.tell(stage, how, "")
+        self.progress(stage, how, "")
 
     def _proxies(self, run: Run) -> None:
         """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
@@ -501,13 +318,7 @@ class _Auditing:
             )
             write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
 
-        try:
-            self._timed("proxies", work)
-        except UsageError as error:
-            self.faults["proxies"] = str(error)
-            self.seconds["proxies"] = None
-            self.tell("proxies", "failed", str(error))
-        return None
+        return self._tried("proxies", work)
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
@@ -570,16 +381,10 @@ class _Auditing:
                 self.subject,
                 chosen,
                 stop=self.stop,
-                watch=lambda words: self.tell("certify", "say", words),
+                watch=lambda words: self.progress("certify", "say", words),
             )
 
-        try:
-            self._timed("certify", work)
-        except UsageError as error:
-            self.faults["certify"] = str(error)
-            self.seconds["certify"] = None
-            self.tell("certify", "failed", str(error))
-        return None
+        return self._tried("certify", work)
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
@@ -25,7 +25,14 @@ class AuditRun(Run):
     """A :class:`~fairbits.store.Run` whose model is at hand: ``debug()``, ``repair()`` and ``report()``.
 
     Whatever takes a run takes this one too. The subject is loaded when it is first needed; one that has changed since
-    the search is refused.
+    the search is refused. Open one with :func:`fairbits.open_run`, or get it from :meth:`fairbits.Audit.search`.
+
+    Parameters
+    ----------
+    folder
+        Where the run lies.
+    record
+        The content of run.json.
     """
 
     _given: Subject | None = None
@@ -76,6 +83,8 @@ class AuditRun(Run):
         threads: int | None = None,
         workers: int | None = None,
         ray: str | None = None,
+        training_workers: int | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> DebugResult:
         """Find out which layers, neurons and attributes the bits come from; results are written beside the cases.
 
@@ -101,6 +110,10 @@ class AuditRun(Run):
             Number of worker processes; None works in this process.
         ray
             A Ray cluster to work on: "local", or its address.
+        training_workers
+            Number of worker processes that train models; None takes those that do everything else.
+        progress
+            Progress callback, called with what is being done.
 
         Returns
         -------
@@ -116,6 +129,7 @@ class AuditRun(Run):
         from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
 
         executor_options = ExecutorOptions(workers, ray, threads)
+        trainers = executor_options if training_workers is None else ExecutorOptions(training_workers)
         return debug_run(
             self,
             subject=self.subject,
@@ -127,8 +141,9 @@ class AuditRun(Run):
             trainings=trainings,
             seed=seed,
             threads=threads,
+            stage=progress,
             try_out=try_out_by(executor_options),
-            train_out=train_out_by(executor_options),
+            train_out=train_out_by(trainers),
         )
 
     def repair(
@@ -145,6 +160,7 @@ class AuditRun(Run):
         threads: int | None = None,
         workers: int | None = None,
         ray: str | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
@@ -176,6 +192,8 @@ class AuditRun(Run):
             Number of worker processes; None works in this process.
         ray
             A Ray cluster to work on: "local", or its address.
+        progress
+            Progress callback, called with what is being done.
 
         Returns
         -------
@@ -203,6 +221,7 @@ class AuditRun(Run):
             seed=seed,
             threads=threads,
             executor_options=ExecutorOptions(workers, ray, threads),
+            watch=progress,
         )
 
     def certify(
@@ -212,7 +231,11 @@ class AuditRun(Run):
         changes: int = 1,
         k: int | None = None,
         seed: int = 0,
+        epsilon: float | None = None,
         threads: int | None = None,
+        rates: bool = False,
+        progress: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Certificate:
         """Statements about everybody, of the model and of the repaired one; written to certify.json.
 
@@ -226,8 +249,16 @@ class AuditRun(Run):
             Prove at most so many classes; None asks for the largest k, where it can be found.
         seed
             Same seed, same result.
+        epsilon
+            Tolerance between scores that count as the same; None takes that of the search.
         threads
             Number of threads; None means all cores.
+        rates
+            Also bound how often each group is decided for.
+        progress
+            Progress callback, called with what is being done.
+        stop
+            Gives whether to end early; what is certain by then is said.
 
         Returns
         -------
@@ -238,10 +269,16 @@ class AuditRun(Run):
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        options = CertifyOptions(seconds, changes, k, seed, self.manifest["epsilon"], threads)
-        return certify_run(self.folder, self.subject, options)
+        options = CertifyOptions(seconds, changes, k, seed, epsilon or self.manifest["epsilon"], threads, rates=rates)
+        return certify_run(self.folder, self.subject, options, stop=stop or _never, watch=progress or _silent)
 
-    def report(self, *, out: str | Path | None = None, threads: int | None = None) -> Path:
+    def report(
+        self,
+        *,
+        out: str | Path | None = None,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
         """Write report.html, report.md and summary.json.
 
         Parameters
@@ -250,6 +287,8 @@ class AuditRun(Run):
             Folder to write to; by default the run's own.
         threads
             Number of threads; None means all cores.
+        progress
+            Progress callback, called with rows measured so far and in all.
 
         Returns
         -------
@@ -258,8 +297,17 @@ class AuditRun(Run):
         """
         from fairbits.report import compute_report, write_report
 
-        data = compute_report(self, subject=self.subject, threads=threads)
+        data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
         return write_report(data, self.folder if out is None else Path(out))
+
+
+def _never() -> bool:
+    """Default of ``stop``: only the budget ends it."""
+    return False
+
+
+def _silent(_: str) -> None:
+    """Default of ``progress``: ignore it."""
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:

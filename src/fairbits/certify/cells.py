@@ -173,10 +173,13 @@ class _Cells:
 
     def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
         boxes, evaluator = self.boxes, self.evaluator
-        low, high = (apply_link(sums, boxes.link, boxes.slope) for sums in (lows, highs))  # type: ignore[arg-type]
+        # Sums are widened before the link, which may be steep where two of them differ by rounding alone.
+        lows, highs, sums = lows - boxes.slack, highs + boxes.slack, sums + 2 * boxes.slack
+        ends = [apply_link(sides, boxes.link, boxes.slope) for sides in (lows, highs)]  # type: ignore[arg-type]
         if boxes.complement:
-            low, high = 1 - high, 1 - low
-        rounding = ROUNDING * np.maximum(1.0, np.abs(high).max(initial=0.0))
+            ends = [1 - end for end in ends]
+        low, high = np.minimum(*ends), np.maximum(*ends)  # a link may also fall
+        rounding = ROUNDING * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)).max(axis=1))
         spans = None
         if boxes.link == "identity":
             spans = sums + 2 * rounding
@@ -185,7 +188,7 @@ class _Cells:
             nearest = np.clip(0.0, lows.min(axis=1), highs.max(axis=1))
             steepest = apply_link(nearest, "logistic", boxes.slope)
             spans = sums * abs(boxes.slope) * steepest * (1 - steepest) + 2 * rounding
-        low, high = low - rounding, high + rounding
+        low, high = low - rounding[:, None], high + rounding[:, None]
         fewest, most = class_bounds(low, high, evaluator.epsilon, spans=spans)
         if self.about == "flips":
             cut = evaluator.threshold

@@ -51,7 +51,8 @@ def class_bounds(
     span = highs.max(axis=1) - lows.min(axis=1)
     if spans is not None:
         span = np.minimum(span, spans)
-    most = np.minimum(groups, np.maximum(1, np.ceil(span / epsilon)).astype(np.int64))
+    # Bounded before it becomes a whole number: a span of 1e30 has no integer.
+    most = np.minimum(groups, np.clip(np.ceil(span / epsilon), 1, m).astype(np.int64))
     by_high = np.argsort(highs, axis=1, kind="stable")
     low, high = np.take_along_axis(lows, by_high, axis=1), np.take_along_axis(highs, by_high, axis=1)
     apart, last = np.ones(n, np.int64), high[:, 0].copy()

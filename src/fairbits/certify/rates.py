@@ -33,7 +33,15 @@ MAX_BOXES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class GroupInterval:
-    """How often one group is decided for: between ``low`` and ``high``, guaranteed."""
+    """How often one group is decided for.
+
+    Attributes
+    ----------
+    group
+        The group.
+    low, high
+        The rate lies between these; proved.
+    """
 
     group: str
     low: float

@@ -21,7 +21,7 @@ from fairbits.certify.statement import Kind, Property, Statement
 from fairbits.engine import box_network, tree_boxes
 from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
-from fairbits.models import HasTrees, Model, Network
+from fairbits.models import HasTrees, Model, Network, answers_vary
 from fairbits.subject import Subject
 
 #: How often a statistical statement is true.
@@ -34,6 +34,8 @@ WHOLE_SHARE = 0.7
 ROUND = 0.2
 #: Seconds below which no budget makes sense.
 SHORTEST = 0.05
+#: Rows that are asked about twice to see whether a model varies.
+ASKED_TWICE = 256
 
 Progress = Callable[[str], None]
 
@@ -177,16 +179,7 @@ class _Ladder:
         if self.options.rates:
             self._attempt(self._rates)
         size = exact.domain_size(self.evaluator.schema)
-        if self.evaluator.blind:
-            self._blind(size)
-            return self._done()
-        if self.evaluator.native:
-            begin = time.perf_counter()
-            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
-            self.end += time.perf_counter() - begin
-        if self._varies():
-            self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
-            self._sampled(self.left)
+        if self._settled(size):
             return self._done()
         pace = exact.people_per_second(self.evaluator, self.rows)
         self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
@@ -215,6 +208,21 @@ class _Ladder:
             )
         return self._done()
 
+    def _settled(self, size: int | None) -> bool:
+        """Whether there is nothing to ask or prove: the model is blind, or answers differently every time."""
+        native, blind = self.evaluator.native, self.evaluator.blind
+        if native and not blind:
+            begin = time.perf_counter()
+            self.evaluator.evaluate(self.rows[:2])  # compiles, which is no part of the budget
+            self.end += time.perf_counter() - begin
+        if not (native and blind) and self._varies():
+            self.notes.append("the model answers the same question differently, so nothing can be proved about it.")
+            self._sampled(self.left)
+            return True
+        if blind:
+            self._blind(size)
+        return blind
+
     def _fits(self, size: int | None, pace: float) -> bool:
         """Whether everybody can be asked with what is left of the budget."""
         return size is not None and pace > 0 and size / pace < WHOLE_SHARE * self.left
@@ -232,8 +240,11 @@ class _Ladder:
         return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
 
     def _varies(self) -> bool:
-        some = self.rows[:32]
-        return not np.array_equal(self.evaluator.scores(some), self.evaluator.scores(some))
+        """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
+        if self.evaluator.native:
+            return False
+        evenly = np.unique(np.linspace(0, max(len(self.rows) - 1, 0), ASKED_TWICE).astype(np.int64))
+        return answers_vary(self.evaluator.model, self.evaluator.encoding.encode(self.rows[evenly]))
 
     def _attempt(self, work: Callable[[], None]) -> None:
         try:
@@ -397,9 +408,10 @@ class _Ladder:
         begin = time.perf_counter()
         k = self.options.k
         about = "largest" if k is None else "k"
-        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not.
+        # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
-        known = max([one.largest or 1 for one in self.found], default=1) if countable else 1
+        inside = countable and not _missing_words(self.subject)
+        known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
         if k is None:
             if found.k_high > found.k_low:
@@ -469,7 +481,7 @@ class _Ladder:
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 
-            def told(now: Volumes, what: str = what) -> None:
+            def on_volumes(now: Volumes, what: str = what) -> None:
                 self.watch(
                     f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
                 )
@@ -481,7 +493,7 @@ class _Ladder:
                 seconds=seconds,
                 threads=self.options.threads,
                 stop=self.stop,
-                watch=told,
+                watch=on_volumes,
                 seed=self.options.seed,
             )
             drawn = (

@@ -145,6 +145,6 @@ def _unheard(error: OSError, code: int) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    with suppress(OSError, ValueError):  # nobody can be told
+    with suppress(OSError, ValueError):  # there is no place left to say it
         print(f"fairbits: {one_line(message)}", file=sys.stderr)
     return code

@@ -15,6 +15,7 @@ from fairbits.errors import OptionError
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
     from fairbits.scale import ExecutorOptions
+    from fairbits.subject import Subject as LoadedSubject
 
     Place = Path
 else:
@@ -124,7 +125,7 @@ _GRANTED: dict[str, tuple[Any, Any]] = {
         Annotated[
             Optional[str],  # noqa: UP045
             typer.Option(
-                help="Environment variable whose secret the endpoint gets, and nobody else.",
+                help="Environment variable whose secret the endpoint gets, and no other host.",
                 metavar="NAME[@https://HOST]",
                 rich_help_panel=_GRANTS,
             ),
@@ -313,3 +314,26 @@ def names_of(text: str, option: str = "--protected") -> list[str]:
     if not names:
         raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
     return names
+
+
+def named_subject(subject: str, protected: str | None, grants: GrantOptions) -> LoadedSubject:
+    """The subject that a command names, with the protected attributes that it names.
+
+    Parameters
+    ----------
+    subject
+        Name or file.
+    protected
+        Names with commas between them; None keeps the subject's own.
+    grants
+        What files from outside may do.
+
+    Returns
+    -------
+    Subject
+        The subject; whether its model decides against the labels is not checked yet.
+    """
+    from fairbits.data import load_subject
+
+    loaded = load_subject(subject, **grants)
+    return loaded if protected is None else loaded.with_protected(names_of(protected))

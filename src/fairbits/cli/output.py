@@ -11,9 +11,12 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from fairbits.text import REPLACEMENT, harmless_lines, json_text
+
+if TYPE_CHECKING:
+    from fairbits.store import Run
 
 #: What rich writes to a terminal: colours, and the moves of a line that is drawn again. No titles, links, clipboard.
 _OWN = re.compile("\x1b\\[(?:[0-9;]*m|\\?25[hl]|[0-9;]*[ABCDGHJK])|\r")
@@ -143,3 +146,16 @@ def _holds_all(stream: Any) -> bool:
     except (UnicodeError, LookupError):
         return False
     return True
+
+
+def warn_of_damage(run: Run) -> None:
+    """Say on stderr which parts of a run had to be skipped.
+
+    Parameters
+    ----------
+    run
+        The run, opened by the command.
+    """
+    run.verify()
+    for warning in run.warnings():
+        print(f"fairbits: {warning}", file=sys.stderr)

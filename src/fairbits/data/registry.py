@@ -24,9 +24,35 @@ STAND_IN_SEED = 0
 class BuiltIn:
     """What there is to know about a built-in subject's table before it is loaded.
 
-    ``favourable`` is the class whose probability is the score: label 1 throughout, as in the published experiments,
-    even where nobody would wish for it (default, disease, a new arrest). ``one_hot`` says that the benchmark network
-    takes categories as one input per value; otherwise it takes the codes as they are.
+    The score of a built-in subject is the probability of label 1 throughout, as in the published experiments, even
+    where that is not the outcome people hope for (default, disease, a new arrest).
+
+    Attributes
+    ----------
+    name
+        What commands call it.
+    title, description
+        A heading, and a sentence about what is decided, for whom.
+    source, licence
+        Who published the data, and under which terms.
+    schema
+        The attributes, the classes and the favourable class.
+    rows
+        Number of rows.
+    ships
+        Whether the table comes with fairbits; otherwise it is looked for on this machine, or fetched.
+    load
+        Reads the table; takes whether the internet may be used.
+    one_hot
+        Whether the benchmark network takes categories as one input per value; otherwise it takes the codes as they are.
+    own_test_rows
+        Whether the publisher names held-out rows; those are not among the people measured.
+    synthetic
+        Whether its people are made up.
+    stand_in
+        Name of the synthetic subject to use where the data are not at hand; None where there is none.
+    same_data_as
+        Name of the subject whose data it shares; None where it has its own.
     """
 
     name: str

@@ -26,7 +26,17 @@ _ORIGIN = b"fairbits.origin"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """A coded table, the rows held out of training, and in words where it came from."""
+    """A coded table, and what is known about its rows.
+
+    Parameters
+    ----------
+    coded
+        Codes and labels.
+    held_out
+        Which rows are held out of training.
+    origin
+        Where the rows came from, in words.
+    """
 
     coded: Coded
     held_out: npt.NDArray[np.bool_]

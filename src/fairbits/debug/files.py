@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbits.debug.layers import ballots_of
 from fairbits.debug.records import QUANTILES, Attribution, DebugResult, NeuronEffect, NeuronSet, NeuronSets, halves
-from fairbits.store import Run, write_json, write_whole
+from fairbits.store import Run, write_json, write_parquet
 
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -50,17 +49,26 @@ def layers_table(result: DebugResult) -> pa.Table:
     Returns
     -------
     pa.Table
-        Mean δ and ρ of each layer or tree, their quantiles, width, votes, and whether it is the suspect.
+        Mean δ and ρ of each layer or tree, their quantiles, width, votes, whether it is the suspect, and its ``role``.
     """
     rows = []
-    for one in result.layers:
+    for one, role in zip(result.layers, _roles(result), strict=True):
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
-        row |= {"width": one.width, "suspect": one.layer == result.suspect}
+        row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": role}
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}
         rows.append(row)
     return pa.Table.from_pylist(rows)
+
+
+def _roles(result: DebugResult) -> list[str]:
+    """What each entry of the layers is: layer 0 is no layer of the model, but the protected input before it."""
+    if result.units != "layers":
+        return ["tree"] * len(result.layers)
+    last = max((one.layer for one in result.layers), default=0)
+    names = {0: "protected input", last: "output"}
+    return [names.get(one.layer, "hidden") for one in result.layers]
 
 
 def neurons_table(result: DebugResult) -> pa.Table:
@@ -191,7 +199,10 @@ def document_of(result: DebugResult) -> dict[str, Any]:
         "neurons_from": 0,
         "suspect_layer": result.suspect,
         "vote": None if result.vote is None else {**asdict(result.vote), "close": result.vote.close},
-        "layers": [asdict(layer) for layer in result.layers],
+        "layers": [
+            {"layer": one.layer, "role": role, **asdict(one)}
+            for one, role in zip(result.layers, _roles(result), strict=True)
+        ],
         "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
         "negative": [_neuron(one) for one in result.top(-1, count=TOP)],
         "best": [_neuron(one) for one in result.best(count=TOP)],
@@ -243,6 +254,4 @@ def _attribution(found: Attribution) -> dict[str, Any]:
 
 
 def _write(path: Path, table: pa.Table) -> None:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="lz4")
-    write_whole(path, memoryview(sink.getvalue()))
+    write_parquet(path, table, compression="lz4")

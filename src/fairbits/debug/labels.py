@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fairbits.debug.records import Floats, LabelBits
 from fairbits.domain import Schema, Table
 from fairbits.errors import TableError
-from fairbits.measure import Estimate, bootstrap_means
+from fairbits.measure import Estimate, bootstrap_means, student_ratio
 
 FOLDS = 3
 #: More rows than this make the estimate no better by a digit that matters, and take long.
@@ -68,7 +68,7 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
         with_them = _losses(schema, codes, labels, folds, every, seed)
         without = _losses(schema, codes, labels, folds, free, seed)
         if schema.regression:
-            return _gaussian(with_them, without, rng)
+            return _gaussian(with_them, without)
         estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=RESAMPLES)[0]
     return LabelBits(_bits_of(estimate), float(without.mean()), len(rows), FOLDS)
 
@@ -128,17 +128,13 @@ def _bits(shares: Floats, labels: Floats) -> Floats:
     return -np.log2(np.clip(mine, 1 / CERTAIN, 1 - 1 / CERTAIN))
 
 
-def _gaussian(with_them: Floats, without: Floats, rng: np.random.Generator) -> LabelBits:
+def _gaussian(with_them: Floats, without: Floats) -> LabelBits:
     """For a regression: ½ log2 of the ratio of mean squared errors, the bits if errors were Gaussian."""
-    n, ratios = len(without), np.empty(RESAMPLES)
     tiny = np.finfo(np.float64).tiny
-    for i in range(RESAMPLES):
-        drawn = rng.integers(0, n, n)
-        ratios[i] = 0.5 * np.log2((without[drawn].mean() + tiny) / (with_them[drawn].mean() + tiny))
-    value = 0.5 * np.log2((without.mean() + tiny) / (with_them.mean() + tiny))
-    low, high = np.quantile(ratios, [0.025, 0.975])
+    ratio = student_ratio(without + tiny, with_them + tiny)
+    ends = (0.5 * float(np.log2(max(end, tiny))) for end in (ratio.value, ratio.low, ratio.high))
     # The bits left to know about a number depend on its unit: none are given.
-    return LabelBits(_bits_of(Estimate(float(value), float(low), float(high))), float("nan"), n, FOLDS)
+    return LabelBits(_bits_of(Estimate(*ends)), float("nan"), len(without), FOLDS)
 
 
 def _bits_of(found: Estimate) -> Estimate:

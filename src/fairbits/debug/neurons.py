@@ -41,9 +41,18 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
-    """What each intervention does; ``accuracy`` is NaN where it is not known.
+    """What each intervention does; arrays with one entry per intervention.
 
-    ``target`` is (interventions, cases): of each case the figure that the run lowers, k or Q1.
+    Attributes
+    ----------
+    accuracy
+        Accuracy on rows with labels; NaN where it is not known.
+    k_mean
+        Mean number of classes over the cases.
+    id_rate
+        Share of the cases whose twins do not all get the same decision.
+    target
+        Of each case the figure that the run lowers, k or Q1, (interventions, cases).
     """
 
     accuracy: Floats

@@ -38,7 +38,19 @@ _Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], float]
 
 @dataclass(frozen=True, slots=True)
 class SharedPart:
-    """The figures of one set of attributes; see :class:`OriginShare`."""
+    """The figures of one set of attributes, as in :class:`OriginShare`.
+
+    Attributes
+    ----------
+    shared
+        C/V: the share of the differences between twins that trainings on the same rows agree on.
+    single
+        1 − C/V: the share that comes with the single training.
+    own
+        How far the model under test agrees with the others; None where its scores were not given.
+    effect, common
+        √V, how far a training separates twins, and √C, how far all of them do, in units of the score.
+    """
 
     shared: Estimate
     single: Estimate
@@ -202,8 +214,8 @@ class _Shares:
         """The ends of the share by normal theory.
 
         If the errors of trainings are normal with p dimensions, F = (V + (R − 1)C) / (V − C) has the noncentral F
-        law with p and p(R − 1) degrees of freedom and noncentrality R·p·share / (1 − share). p is told by how unequal
-        the eigenvalues of the errors' products are (the moments of a Wishart matrix); 1 where all errors are alike.
+        law with p and p(R − 1) degrees of freedom and noncentrality R·p·share / (1 − share). p is estimated from how
+        unequal the eigenvalues of the errors' products are (moments of a Wishart matrix); 1 where all errors are alike.
         """
         n = self.trainings
         table = self.whole[self.first :, self.first :]

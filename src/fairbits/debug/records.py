@@ -217,7 +217,15 @@ class NeuronEffect:
 
 @dataclass(frozen=True, slots=True)
 class SubsetBits:
-    """Bits when only these attributes vary: mean over the cases, and over all values of the attributes held."""
+    """Bits when only these attributes vary: mean over the cases, and over all values of the attributes held.
+
+    Attributes
+    ----------
+    attributes
+        The attributes that vary.
+    q_inf, q_1
+        Mean Q∞ and Q1, in bits.
+    """
 
     attributes: tuple[str, ...]
     q_inf: float
@@ -226,22 +234,46 @@ class SubsetBits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
-    """Which protected attributes the bits come from. Shapley shares add up to the bits of all of them together."""
+    """Which protected attributes the bits come from. Shapley shares add up to the bits of all of them together.
+
+    Attributes
+    ----------
+    attributes
+        The protected attributes.
+    subsets
+        Bits of every set of attributes: the empty one first, all attributes last.
+    q_inf, q_1
+        By attribute, its Shapley share of the mean Q∞ and Q1 over the cases, in bits.
+    case_q_inf, case_q_1
+        The same of every single case, (cases, attributes).
+    """
 
     attributes: tuple[str, ...]
-    subsets: tuple[SubsetBits, ...]  # every one, the empty one first, all attributes last
-    q_inf: Mapping[str, float]  # Shapley shares, mean over the cases
+    subsets: tuple[SubsetBits, ...]
+    q_inf: Mapping[str, float]
     q_1: Mapping[str, float]
-    case_q_inf: Floats = field(repr=False)  # (cases, attributes)
+    case_q_inf: Floats = field(repr=False)
     case_q_1: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBits:
-    """How much the protected attributes tell about the label when everything else is known, in bits per row."""
+    """How much the protected attributes say about the label when everything else is known.
+
+    Attributes
+    ----------
+    bits
+        That, in bits per row, with its 95 % interval.
+    label_bits
+        What is left to know about the label without the protected attributes, in bits per row.
+    rows
+        Rows that it was estimated on.
+    folds
+        Parts that the rows were cut into: each is predicted by learners that were fitted on the others.
+    """
 
     bits: Estimate
-    label_bits: float  # what is left to know about the label without them
+    label_bits: float
     rows: int
     folds: int
 

@@ -66,7 +66,15 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training scores the twins of the people with, (people, twins), and what it took."""
+    """One training: the scores that it gives, and its cost.
+
+    Attributes
+    ----------
+    scores
+        Score of every twin of every person, (people, twins).
+    seconds
+        Time of the training.
+    """
 
     scores: npt.NDArray[np.float32]
     seconds: float
@@ -113,7 +121,7 @@ def trainer_of(subject: Subject) -> Trainer:
     TableError
         Where there are too few rows, or no labels.
     CapabilityError
-        Where nobody can train the model again.
+        If there is no way to train the model again.
     """
     table = subject.table.training()
     if table.labels is None:

@@ -50,7 +50,7 @@ from fairbits.subject import Subject
 
 Stage = Callable[[str], None]
 
-#: Seconds that trainings may take where nobody asked for them.
+#: Seconds that trainings may take where they were not asked for.
 PATIENCE = 60.0
 
 
@@ -96,7 +96,7 @@ def debug_run(
     trainings : int, optional
         How many models are trained; 0 for none, by default as many as the table asks for.
     patience : float
-        Seconds that trainings may take where nobody asked for them.
+        Seconds that trainings may take where they were not asked for.
     sets : bool
         Whether the smallest set of neurons is looked for.
     seed, threads : int
@@ -320,7 +320,7 @@ class _Work:
             return trainer.seconds
         self.say("telling how long trainings take")
         begin = time.perf_counter()
-        trainer.train(0)  # how an estimator's cost grows with its rows, nobody knows: one whole training tells
+        trainer.train(0)  # how an estimator's cost grows with its rows is not known: one whole training is timed
         return time.perf_counter() - begin
 
     def _trained(self, labels: LabelBits | None, count: int) -> Origin:

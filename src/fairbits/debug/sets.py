@@ -27,7 +27,7 @@ from fairbits.debug.neurons import (
 )
 from fairbits.debug.records import Floats, NeuronSet, NeuronSets, halves
 from fairbits.domain import Codes
-from fairbits.measure import Estimate, Evaluator, Measure, hold
+from fairbits.measure import Estimate, Evaluator, Measure, bounded_ratio, hold
 from fairbits.models import Do, Network
 from fairbits.subject import Subject
 
@@ -146,11 +146,8 @@ class _Search:
         """A set on the half of the cases that chose none of it."""
         network = self.network.with_interventions(dos)
         after = self._bits(self.evaluator.with_model(network), self.reporting)
-        before, n = self.before[1], len(after)
-        drawn = self.rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
-        sums = np.maximum(drawn @ before, np.finfo(np.float64).tiny)
-        low, high = np.quantile(1 - (drawn @ after) / sums, [0.025, 0.975]).tolist()
-        share = Estimate(float(1 - after.mean() / before.mean()), low, high)
+        left = bounded_ratio(after, self.before[1], self.rng, high=self.evaluator.bits_limit, resamples=RESAMPLES)
+        share = Estimate(1 - left.value, 1 - left.high, 1 - left.low)
         return NeuronSet(dos, share, choosing, accuracy_of(network, self.subject))
 
     def pruned(self, found: NeuronSet) -> NeuronSet:

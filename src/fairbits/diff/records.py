@@ -56,7 +56,24 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class GroupShift:
-    """One group of people as they are: how the decisions about them changed, and their k."""
+    """One group of people as they are: how the decisions about them changed, and their k.
+
+    Attributes
+    ----------
+    attribute, group
+        The attribute, and the group's value.
+    people
+        Number of people.
+    selection_before, selection_after, selection_change
+        Share decided favourably under both models, and the change with its paired 95 % interval; None without
+        decisions.
+    lost, gained
+        People favourable before and not after, and the other way round; None without decisions.
+    k_change
+        Change of mean k, with its paired 95 % interval.
+    rose
+        Share of them whose k rose.
+    """
 
     attribute: str
     group: str
@@ -64,15 +81,35 @@ class GroupShift:
     selection_before: float | None
     selection_after: float | None
     selection_change: Estimate | None
-    lost: int | None  # favourable before, not after
+    lost: int | None
     gained: int | None
     k_change: Estimate
-    rose: float  # the share of them whose k rose
+    rose: float
 
 
 @dataclass(frozen=True, slots=True)
 class PersonShift:
-    """One person who got worse: more classes than before, or a wider span."""
+    """One person who got worse: more classes than before, or a wider span.
+
+    Attributes
+    ----------
+    place
+        Row and line of the table.
+    own
+        Their protected values.
+    k_before, k_after
+        Number of classes.
+    span_before, span_after
+        Highest score of a twin minus the lowest.
+    score_before, score_after
+        Their own score.
+    decision_before, decision_after
+        The decision about them; None for a regression.
+    flips_before, flips_after
+        Whether their twins do not all get the same decision.
+    worst, best
+        The twins with the lowest and the highest score under the second model, in words.
+    """
 
     place: str
     own: Mapping[str, str]
@@ -92,22 +129,42 @@ class PersonShift:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """How many decisions changed, and in which direction."""
+    """How many decisions changed, and in which direction.
+
+    Attributes
+    ----------
+    people
+        People whose decision changed.
+    rate
+        Their share, with its 95 % interval.
+    lost, gained
+        Favourable before and not after, and the other way round.
+    made_right, made_wrong
+        Decisions that now agree with the label, and that no longer do; None without labels.
+    """
 
     people: int
     rate: Estimate
-    lost: int  # favourable before, not after
+    lost: int
     gained: int
-    made_right: int | None  # None without labels
+    made_right: int | None
     made_wrong: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LayerShift:
-    """How far the outputs of one layer are apart; layer 1 is the first hidden one.
+    """How far the outputs of one layer are apart.
 
-    ``distance`` is the mean absolute difference over people and neurons, ``relative`` the same divided by the mean
-    absolute output of A; ``rise`` is by how much a layer adds to the layers before it: (δ − δ_before) / (δ_before + ε).
+    Attributes
+    ----------
+    layer, width
+        Its number (1 is the first hidden one), and how many neurons it has.
+    distance
+        Mean absolute difference over people and neurons.
+    relative
+        The same divided by the mean absolute output of A.
+    rise
+        By how much the layer adds to the layers before it: (δ − δ_before) / (δ_before + ε).
     """
 
     layer: int
@@ -119,7 +176,21 @@ class LayerShift:
 
 @dataclass(frozen=True, slots=True)
 class SideFacts:
-    """One of both models: what it is called, what it is, and how it agrees with the labels."""
+    """One of both models.
+
+    Attributes
+    ----------
+    name
+        What the subject is called.
+    model
+        What the model is, in words.
+    sha256
+        Hash of its file; None where there is none.
+    identity
+        The subject's identity, in short.
+    quality
+        How it agrees with the labels.
+    """
 
     name: str
     model: str
@@ -185,8 +256,8 @@ class ModelDiff:
 
     @property
     def same(self) -> bool:
-        """Whether no score differs at all."""
-        return self.score_distance_max == 0
+        """Whether no score differs at all, and both decide by the same rule."""
+        return self.score_distance_max == 0 and self.a.quality.rule == self.b.quality.rule
 
     def __getitem__(self, name: str) -> Shift:
         return next(shift for shift in self.shifts if shift.name == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -44,6 +45,12 @@ class _ByKind(ABCMeta):
             return super().__call__(*args, **given)
         return Attribute.of(*args, **given)
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What ``help`` shows: the fields of the kind, not what this metaclass passes on."""
+        made = inspect.signature(Attribute.of if cls is Attribute else vars(cls)["__init__"])
+        return made if cls is Attribute else made.replace(parameters=[*made.parameters.values()][1:])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute(metaclass=_ByKind):
@@ -64,6 +71,10 @@ class Attribute(metaclass=_ByKind):
     missing
         Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
         twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    kind
+        "integer", "real" or "category", where the kind is not said by the class.
+    **given
+        All of these, and the fields of the kind.
 
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> type(job).__name__, job.high, job.read(1), job.code_of("Tech")

@@ -33,9 +33,16 @@ class Column:
 class Decoder:
     """Codes of the attributes that a model sees, in its order, as frames, arrays or records.
 
-    ``columns`` are the table's columns that it was trained on (default: all of the schema). ``as_text`` names
-    categories whose labels stay text although they look like numbers; ``categorical`` makes frames of pandas
-    categories, for models that were trained on those.
+    Parameters
+    ----------
+    schema
+        The attributes.
+    columns
+        The table's columns that the model was trained on, in its order; all of the schema by default.
+    as_text
+        Categories whose labels stay text although they look like numbers.
+    categorical
+        Whether frames get pandas categories, for models that were trained on those.
     """
 
     def __init__(
@@ -164,6 +171,23 @@ class Decoder:
         for i, column in enumerate(self.columns):
             mixed[:, i] = self.values(column, codes)
         return mixed
+
+    def numbers(self, codes: Codes) -> Codes:
+        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Codes
+            Codes, (n, seen).
+        """
+        gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
+        lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
+        return np.where(lacking, np.nan, codes) if lacking.any() else codes
 
     def records(self, codes: Codes) -> list[dict[str, Any]]:
         """One dictionary per row, of plain Python values; a missing value is None, a date is text (2023-04-23).

@@ -56,7 +56,19 @@ def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """One input: ``(code − shift) · scale``, and ``missing`` where the code is ``gap`` (None: nobody lacks it)."""
+    """One input: ``(code − shift) · scale``.
+
+    Parameters
+    ----------
+    column
+        Position of the input.
+    shift, scale
+        What is taken from the code, and what the difference is multiplied by.
+    gap
+        The code that stands for a missing value; None where the attribute has none.
+    missing
+        The input of a missing value.
+    """
 
     column: int
     shift: float = 0.0
@@ -106,7 +118,17 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """Several inputs: row ``code − low`` of a table (one-hot, ordinal, any fixed embedding)."""
+    """Several inputs: row ``code − low`` of a table (one-hot, ordinal, any fixed embedding).
+
+    Parameters
+    ----------
+    columns
+        Positions of the inputs that the attribute fills.
+    table
+        The inputs of each code, (codes, columns).
+    low
+        The code of the first row.
+    """
 
     columns: npt.NDArray[np.int64]
     table: npt.NDArray[np.float64]
@@ -210,7 +232,17 @@ Part = Numeric | Lookup | Unseen
 
 @dataclass(frozen=True, slots=True)
 class FirstLayer:
-    """The first layer as a sum over attributes: ``bias + Σ slope·(code − shift) + Σ table[code − low]``."""
+    """The first layer as a sum over attributes: ``bias + Σ slope·(code − shift) + Σ table[code − low]``.
+
+    Attributes
+    ----------
+    bias
+        What the sums start from, one per neuron.
+    slopes
+        By attribute that is a number: its shift, and what one unit of code adds to each neuron.
+    tables
+        By attribute that is looked up: its lowest code, and what each code adds to each neuron.
+    """
 
     bias: npt.NDArray[np.float32]
     slopes: dict[int, tuple[float, npt.NDArray[np.float32]]]
@@ -239,10 +271,22 @@ class FirstLayer:
 
 
 class Encoding:
-    """How each attribute, in schema order, becomes inputs of the network.
+    """How each attribute, in schema order, becomes inputs of the model.
 
-    ``fixed`` holds inputs that are the same for everybody (a column that a fitted encoder keeps for a value which the
-    schema does not have). Inputs are float32, as networks take them; a model that takes codes may ask for float64.
+    Parameters
+    ----------
+    parts
+        One `Numeric`, `Lookup` or `Unseen` per attribute; together with ``fixed`` they fill every input once.
+    fixed
+        Inputs that are the same for everybody, by position: a column that a fitted encoder keeps for a value which the
+        schema does not have.
+    dtype
+        Type of the inputs: float32, as networks take them, or float64 for a model that takes codes.
+
+    Raises
+    ------
+    SchemaError
+        If an input is filled twice or not at all.
     """
 
     def __init__(

@@ -110,6 +110,23 @@ class Integer(Number):
 
     Parameters
     ----------
+    name
+        The column of the table.
+    protected
+        Whether twins differ in it.
+    immutable
+        Whether a search leaves it as it is, although it is not protected.
+    allowed
+        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
+    missing
+        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
+        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    low, high
+        The ends of the domain, both included.
+    step
+        The smallest change that a search makes; None for 1.
+    ranges
+        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
     labels
         A word for each code from ``low`` to ``high``, where codes stand for something (age code 3 reads "30–39").
 
@@ -143,6 +160,26 @@ class Integer(Number):
 class Real(Number):
     """A number with decimals from ``low`` to ``high``.
 
+    Parameters
+    ----------
+    name
+        The column of the table.
+    protected
+        Whether twins differ in it.
+    immutable
+        Whether a search leaves it as it is, although it is not protected.
+    allowed
+        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
+    missing
+        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
+        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    low, high
+        The ends of the domain, both included.
+    step
+        The smallest change that a search makes; None for a hundredth of the range.
+    ranges
+        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
+
     >>> Real(name="income", high=5.0).step
     0.05
     """
@@ -158,6 +195,17 @@ class Category(Attribute):
 
     Parameters
     ----------
+    name
+        The column of the table.
+    protected
+        Whether twins differ in it.
+    immutable
+        Whether a search leaves it as it is, although it is not protected.
+    allowed
+        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
+    missing
+        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
+        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
     labels
         The words, in the order of their codes.
     columns

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: What stands between the name of an attribute and its value in the name of a column: job_Sales, job=Sales.
 _MARKS = "_=.:-/ "
-#: The label of a value whose column was dropped; nobody knows its name any more.
+#: The label of a value whose column was dropped, and with it the value's name.
 DROPPED = "(dropped)"
 #: Columns of at most one 1 are a group when, were they independent, at least so many rows should have had two: that
 #: none has is then no accident (once in e⁵ = 150 tables).
@@ -30,7 +30,17 @@ SURPRISE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns that are one category: its name, its labels, and the column of each ("" for a dropped value)."""
+    """Columns of 0 and 1 that are one category together.
+
+    Attributes
+    ----------
+    name
+        The category's name: what the names of the columns have in common.
+    labels
+        Its values.
+    columns
+        The column of each value, in the order of the labels; "" for a value whose column was dropped.
+    """
 
     name: str
     labels: tuple[str, ...]

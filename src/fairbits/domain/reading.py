@@ -135,7 +135,7 @@ def _read_binary(file: Path) -> pa.Table:
         from pyarrow import parquet
 
         with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
-            return parquet.ParquetFile(opened).read()
+            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
     from pyarrow import feather
 
     with file.open("rb") as opened:
@@ -219,7 +219,7 @@ def _try_out(file: Path, max_rows: int) -> None:
     _sound.add(key)
 
 
-def first_reading(given: tuple[str, int], _tell: sandbox.Tell) -> None:
+def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
     """Read a table in the child process, so that a crash of the reader stays there.
 
     Parameters

@@ -25,14 +25,36 @@ Compared = Literal["favourable", "vector"]
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
 
-    ``classes`` are the target's values in the order of the network's outputs; a schema without classes is a
-    regression. ``favourable`` is the class whose probability is the score; with ``scores = "vector"`` twins are told
-    apart by the probabilities of all classes. ``rules`` (given as text) say which people there can be. ``threshold`` is
-    the probability from which on a decision between two classes is favourable (0.5 where nothing is said); with three
-    classes or more the most likely one is decided. ``order_guessed`` says that the order of the classes is only that
-    of their names, so that nobody has said yet which output is which. ``observed`` are protected attributes that are in
-    the table and no input of the model: codes of people, twins and encodings leave them out. ``justified`` names the
-    attributes that may decide, for indirect bits.
+    Parameters
+    ----------
+    attributes
+        What the model takes about a person, in the order of the codes.
+    target
+        The column that the model predicts; None where the table has no labels.
+    classes
+        The target's values in the order of the model's outputs; empty for a regression.
+    favourable
+        The class whose probability is the score; None for a regression.
+    rules
+        Which people there can be; given as text, see docs/own.md.
+    scores
+        What twins are compared in: "favourable", the probability of the favourable class, or "vector", the
+        probabilities of all classes.
+    max_twins
+        Largest number of twins that a person may have.
+    threshold
+        Probability of the favourable class from which on a decision between two classes is favourable; 0.5 where it is
+        None. With three classes or more the most likely one is decided.
+    order_guessed
+        Whether the order of the classes is only that of their names, because no file or option says which output is
+        which.
+    observed
+        Protected attributes that are in the table and no input of the model: codes of people, twins and encodings leave
+        them out.
+    justified
+        Names of the attributes that may decide, for indirect bits.
+    notes
+        What was left out of the schema, and why, as sentences.
     """
 
     attributes: tuple[Attribute, ...]
@@ -46,7 +68,7 @@ class Schema:
     order_guessed: bool = field(default=False, compare=False)
     observed: tuple[Attribute, ...] = ()
     justified: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=(), compare=False)  # what was left out of it, and why
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -17,6 +17,18 @@ class Twins:
     """The m combinations of protected values.
 
     Order: the protected attributes in column order, the last one changing fastest (as ``itertools.product``).
+
+    Parameters
+    ----------
+    schema
+        The attributes; at least one is protected.
+    max_twins
+        Largest number of combinations; by default what the schema says.
+
+    Raises
+    ------
+    SchemaError
+        If no attribute is protected, or if there are more combinations than that.
     """
 
     def __init__(self, schema: Schema, *, max_twins: int | None = None):

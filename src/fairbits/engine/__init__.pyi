@@ -1,3 +1,4 @@
+from .ahead import compiled_ahead as compiled_ahead
 from .batches import spread as spread
 from .batches import writeable as writeable
 from .box_layers import BoxNetwork as BoxNetwork
@@ -27,6 +28,8 @@ from .kernels.box_people import OPEN as OPEN
 from .kernels.box_people import STEADY as STEADY
 from .kernels.box_people import flipping_people as flipping_people
 from .kernels.class_vectors import vectors as vectors
+from .kernels.compiler import compiled as compiled
+from .kernels.compiler import linked as linked
 from .kernels.masked_twins import masked as masked
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN
 from .kernels.moves import SHORTNESS as SHORTNESS
@@ -34,7 +37,6 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
-from .kernels.simd import compiled as compiled
 from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode
 from .plan import Head as Head

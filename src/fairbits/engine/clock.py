@@ -6,10 +6,13 @@ import time
 
 from numba.core import event
 
+from fairbits.engine.kernels.compiler import KernelCache
+
 _COMPILING = event.TimingListener()
 event.register("numba:compile", _COMPILING)
 
 
 def work_time() -> float:
-    """Seconds on the clock of this process, without those that were spent compiling so far."""
-    return time.perf_counter() - (_COMPILING.duration if _COMPILING.done else 0.0)
+    """Seconds on the clock of this process, without those spent compiling, or waiting for a kernel, so far."""
+    compiling = _COMPILING.duration if _COMPILING.done else 0.0
+    return time.perf_counter() - compiling - KernelCache.seconds_waited

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread, writeable
-from fairbits.engine.kernels.simd import compiled
+from fairbits.engine.kernels.compiler import compiled, linked
 
 ROUNDING = 1e-5
 """Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""
@@ -46,7 +46,7 @@ def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArr
 
 
 @compiled
-def widest_chunk(outputs, found):
+def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
     """The largest L1 distance between twins, for a few people.
 
     The twins of a person are laid side by side, so that one is compared with many at a time.
@@ -60,9 +60,11 @@ def widest_chunk(outputs, found):
     """
     n, m, width = outputs.shape
     twins = np.empty((width, m), np.float32)
-    distances = np.empty(m, np.float32)
+    distances, reach = np.empty(m, np.float32), np.empty(m, np.float32)
+    order, spare = np.empty(m, np.int64), np.empty(m, np.int64)
     for person in range(n):
-        reach = np.zeros(m, np.float32)
+        for twin in range(m):
+            reach[twin] = 0
         for j in range(width):
             mean = np.float32(0)
             for twin in range(m):
@@ -70,7 +72,7 @@ def widest_chunk(outputs, found):
             mean /= np.float32(m)
             for twin in range(m):
                 reach[twin] += abs(outputs[person, twin, j] - mean)
-        order = np.argsort(-reach, kind="mergesort")
+        order, spare = _farthest_first(reach, order, spare)
         for twin in range(m):
             for j in range(width):
                 twins[j, twin] = outputs[person, order[twin], j]
@@ -82,7 +84,8 @@ def widest_chunk(outputs, found):
                 last += 1
             if last == one + 1:
                 break
-            distances[one + 1 : last] = 0
+            for other in range(one + 1, last):
+                distances[other] = 0
             for j in range(width):
                 here = twins[j, one]
                 for other in range(one + 1, last):
@@ -90,3 +93,37 @@ def widest_chunk(outputs, found):
             for other in range(one + 1, last):
                 best = max(best, distances[other])
         found[person] = best
+
+
+@linked
+def _farthest_first(reach, order, spare):
+    """Order twins by falling distance, equal ones as they stand, NaN last: ``np.argsort(-reach, kind="mergesort")``.
+
+    NumPy's own takes Numba a second to compile. Runs of sorted twins are merged into runs of twice the length, from
+    one array into the other; gives both, the sorted one first.
+    """
+    m = reach.shape[0]
+    for twin in range(m):
+        order[twin] = twin
+    length = 1
+    while length < m:
+        for start in range(0, m, 2 * length):
+            left, right = start, start + length
+            middle, end = right, right + length
+            for place in range(start, min(end, m)):
+                if left >= middle:
+                    later = True
+                elif right >= end or right >= m:
+                    later = False
+                else:
+                    here, there = reach[order[left]], reach[order[right]]
+                    later = there > here or (np.isnan(here) and not np.isnan(there))
+                if later:
+                    spare[place] = order[right]
+                    right += 1
+                else:
+                    spare[place] = order[left]
+                    left += 1
+        order, spare = spare, order
+        length *= 2
+    return order, spare

@@ -27,18 +27,34 @@ Partition = Literal["constrained", "grid"]
 class Evaluation:
     """Figures per person: arrays with one entry each, for people with m twins.
 
-    `favourable` is the number of twins that get the favourable decision: a score of at least the threshold; with three
-    or more classes, no other class more likely (a tie counts as favourable); always 0 for a linear head.
-    `twins` says how many of the m twins can exist, where rules leave some out: the figures are about those only.
-    `decisions` counts the different decisions among them, where all classes are compared.
+    Attributes
+    ----------
+    k
+        Number of classes.
+    q_1
+        Bits Q1.
+    low, high
+        Lowest and highest score of the twins.
+    low_twin, high_twin
+        Positions of the first twin with the lowest, and with the highest score.
+    favourable
+        Number of twins that get the favourable decision: a score of at least the threshold; with three or more classes,
+        no other class more likely (a tie counts as favourable). Always 0 for a linear head.
+    m
+        Number of twins.
+    twins
+        How many of the m twins can exist, where rules leave some out: the figures are about those only. None where all
+        can.
+    decisions
+        Number of different decisions among the twins, where all classes are compared; None otherwise.
     """
 
     k: NDArray[np.int32]
     q_1: NDArray[np.float32]
     low: NDArray[np.float32]
     high: NDArray[np.float32]
-    low_twin: NDArray[np.int32]  # the first twin with the lowest score
-    high_twin: NDArray[np.int32]  # the first twin with the highest score
+    low_twin: NDArray[np.int32]
+    high_twin: NDArray[np.int32]
     favourable: NDArray[np.int32]
     m: int
     twins: NDArray[np.int32] | None = None

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Lookup
+from fairbits.engine.kernels.compiler import inlined
 from fairbits.engine.kernels.memory import load, splat, store_totals
-from fairbits.engine.kernels.simd import PEOPLE, fma, inlined, sub
+from fairbits.engine.kernels.simd import PEOPLE, fma, sub
 from fairbits.engine.plan import Plan
 from fairbits.engine.program import fold_head, round_up
 
@@ -32,20 +33,42 @@ ZERO = np.float32(0)
 
 
 class Foresight(NamedTuple):
-    """Gradients of some people, each taken as one of its twins: per unit of code, and at the sums of the others."""
+    """Gradients of some people, each taken as one of its twins.
 
-    slopes: Floats  # (n, attributes); nothing where an attribute has a table
-    inner: Floats  # (n, sums), whole tiles
+    Parameters
+    ----------
+    slopes
+        Change of the score per unit of code, (n, attributes); nothing where an attribute has a table.
+    inner
+        Change of the score per unit of each sum of the first layer, (n, sums), whole tiles.
+    """
+
+    slopes: Floats
+    inner: Floats
 
 
 class Contributions(NamedTuple):
-    """What every code adds to which sums, per attribute that has a table. Rows are whole tiles."""
+    """What every code adds to which sums of the first layer, per attribute that has a table. Rows are whole tiles.
 
-    tabled: NDArray[np.bool_]  # which attributes: for all others a slope says it all
-    starts: NDArray[np.int64]  # the first of its sums
-    sizes: NDArray[np.int64]  # how many
-    tables: NDArray[np.int64]  # where in `rows` its first row begins
-    lows: NDArray[np.float64]  # the code of that row
+    Parameters
+    ----------
+    tabled
+        Which attributes have a table: for all others a slope says it all.
+    starts, sizes
+        The first of an attribute's sums, and how many there are.
+    tables
+        Where in ``rows`` its first row begins.
+    lows
+        The code of that row.
+    rows
+        What the codes add, one row per code.
+    """
+
+    tabled: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    tables: NDArray[np.int64]
+    lows: NDArray[np.float64]
     rows: Floats
 
 

@@ -32,11 +32,21 @@ MIN_BLOCK = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects:
-    """Figures per intervention and person: arrays of shape (interventions, people)."""
+    """Figures per intervention and person: arrays of shape (interventions, people).
+
+    Attributes
+    ----------
+    k
+        Number of classes.
+    flips
+        Whether the twins do not all get the same decision.
+    q_1
+        Bits Q1; None where they were not asked for.
+    """
 
     k: NDArray[np.int32]
     flips: NDArray[np.bool_]
-    q_1: NDArray[np.float32] | None  # where it was asked for
+    q_1: NDArray[np.float32] | None
 
     @property
     def k_mean(self) -> NDArray[np.float64]:

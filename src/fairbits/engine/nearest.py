@@ -55,7 +55,22 @@ class _Rows(NamedTuple):
 
 
 class NearestRow:
-    """The rows of a table (codes in the schema's columns), ready for people to be compared with them."""
+    """The rows of a table, ready for people to be compared with them.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+    codes
+        The rows, (n, attributes).
+    bitset_bytes
+        Memory that sets of rows by value may take; more makes comparisons quicker.
+
+    Raises
+    ------
+    TableError
+        If there are no rows.
+    """
 
     def __init__(self, schema: Schema, codes: Codes, *, bitset_bytes: int = BYTES) -> None:
         codes = _checked(codes, len(schema))

@@ -54,27 +54,52 @@ class Plan:
 
     Arrays are converted and copied for the kernels when the plan is made; changing them later has no effect.
 
-    Shapes: h is the width of the first layer, a the number of numeric and c of categorical non-protected
-    attributes, m the number of twins. `widths` is (h, ..., outputs); with a single entry the first layer is
-    also the last. `activations` and `alphas` have one entry per hidden layer, that is len(widths) - 1.
+    Shapes: h is the width of the first layer, a the number of numeric and c of categorical non-protected attributes, m
+    the number of twins.
+
+    Parameters
+    ----------
+    bias
+        What the first layer starts from, (h,).
+    twins
+        What each twin's protected values add to the first layer, (m, h).
+    widths
+        Widths of all layers, (h, ..., outputs); with a single entry the first layer is also the last.
+    head
+        How the last layer becomes a score.
+    favourable
+        The output of the favourable class; softmax only.
+    activations, alphas
+        Code and parameter of the activation of each hidden layer: len(widths) - 1 entries.
+    weights, biases
+        Of the layers after the first, one after the other: inputs × outputs each, row by row.
+    numeric_columns, numeric_shifts, numeric_slopes
+        Of attributes that are numbers: column of the codes, (a,); what is taken from the code, (a,); and what one unit
+        adds to the first layer, (a, h).
+    lookup_columns, lookup_lows, lookup_offsets
+        Of attributes that are looked up: column of the codes, lowest code, and first row in the tables, (c,) each.
+    lookup_tables
+        What each of their codes adds to the first layer, (values, h).
+    program, adjoint
+        The arrays as the kernels take them, for scores and for gradients; made from all the others.
     """
 
-    bias: Floats  # (h,)
-    twins: Floats  # (m, h)
+    bias: Floats
+    twins: Floats
     widths: Integers
     head: Head
-    favourable: int = 0  # the output of the favourable class; softmax only
+    favourable: int = 0
     activations: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     alphas: Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    weights: Floats = field(default_factory=lambda: np.empty(0, np.float32))  # inputs x outputs each, row-major
+    weights: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     biases: Floats = field(default_factory=lambda: np.empty(0, np.float32))
-    numeric_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (a,)
-    numeric_shifts: Doubles = field(default_factory=lambda: np.empty(0, np.float64))  # (a,)
-    numeric_slopes: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (a, h)
-    lookup_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,)
-    lookup_lows: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,)
-    lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))  # (c,): first row in the tables
-    lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))  # (values, h)
+    numeric_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    numeric_shifts: Doubles = field(default_factory=lambda: np.empty(0, np.float64))
+    numeric_slopes: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    lookup_columns: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    lookup_lows: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))
     program: Program = field(init=False, repr=False)
     adjoint: Adjoint = field(init=False, repr=False)
 

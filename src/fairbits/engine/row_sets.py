@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.counters import ROWS, WORDS
-from fairbits.engine.kernels.simd import compiled, inlined
 
 Codes = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -89,10 +89,10 @@ def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
     )
 
 
-def _slots(counts: Whole, most: int) -> Whole:
+def _slots(counts: Whole, max_bitsets: int) -> Whole:
     """Number the values that get a bitset, the commonest ones where there are too many."""
     chosen = np.zeros(len(counts), np.bool_)
-    chosen[np.argsort(-counts, kind="stable")[:most]] = True
+    chosen[np.argsort(-counts, kind="stable")[:max_bitsets]] = True
     return np.where(chosen, np.cumsum(chosen) - 1, -1)
 
 

@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.simd import compiled, inlined, primitive
+from fairbits.engine.kernels.compiler import compiled, inlined, primitive
 from fairbits.errors import OptionError, TableError
 
 Keys = NDArray[np.uint64]
@@ -47,6 +47,13 @@ EMPTY = np.uint64(0)
 class Seen:
     """The keys seen so far. Not for several threads at once.
 
+    Parameters
+    ----------
+    capacity_hint
+        Number of keys to expect; the table grows beyond it where needed.
+
+    Examples
+    --------
     >>> seen = Seen(capacity_hint=100)
     >>> seen.add(np.array([7, 8, 7], dtype=np.uint64)).tolist(), len(seen)
     ([True, True, False], 2)

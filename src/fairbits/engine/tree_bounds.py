@@ -14,15 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Schema, Twins, Unseen
-from fairbits.engine.kernels.simd import compiled
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.errors import CapabilityError
 from fairbits.models import HasTrees
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Nodes that a walk can have before it at once.
+#: Nodes that a walk can have before it at once: more than the levels of a tree that is read.
 STACK = 16_384
+#: The relative error of one operation in double precision.
+UNIT = 2.0**-53
 
 
 class TreeArrays(NamedTuple):
@@ -47,7 +49,30 @@ class TreeArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeBoxes:
-    """An ensemble over boxes of people: ``columns`` by place, a code and the number of values of each bin."""
+    """An ensemble over boxes of people: ranges of bins of values that no split separates.
+
+    Attributes
+    ----------
+    arrays
+        The trees, as the kernel takes them.
+    columns
+        Positions of the attributes that some split looks at.
+    codes
+        For each of them, a code of every bin.
+    counts
+        For each of them, how many values every bin holds.
+    factor
+        How many people share a combination of bins: values of attributes that no split looks at.
+    link, slope
+        How the sum becomes a score.
+    complement
+        Whether the score is what the only output leaves to 1.
+    m
+        Twins of a person.
+    slack
+        By how much a sum can be off by rounding, here or where single people are asked: both add in an order of their
+        own.
+    """
 
     arrays: TreeArrays
     columns: Integers
@@ -58,6 +83,7 @@ class TreeBoxes:
     slope: float
     complement: bool
     m: int
+    slack: float
 
     @property
     def people(self) -> int:
@@ -167,7 +193,20 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         ensemble.slope,
         bool(model.complement),
         twins.m,
+        _slack(ensemble, twins),
     )
+
+
+def _slack(ensemble: Any, twins: Twins) -> float:
+    """How far rounding can move a sum of leaves, whatever the order in which it is added up.
+
+    Each tree adds one leaf of at most its largest size. The engine adds leaves of some twins as steps between
+    neighbours, one for each corner of their range of protected values, and then sums along each protected attribute.
+    """
+    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
+    corners = 2.0 ** len(twins.columns)
+    operations = 4.0 * (ensemble.trees * corners + twins.m + 4)
+    return operations * UNIT * corners * (largest + abs(float(ensemble.base[0])))
 
 
 def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:
@@ -251,7 +290,7 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
             cuts[box] = cut
 
 
-@compiled
+@linked
 def _walk(trees: Any, root: int, z: int, first: Any, last: Any, stack: Any) -> Any:
     """The least and the most that one tree adds for one twin over a box, and the first split that is not settled."""
     low, high, spot = np.inf, -np.inf, -1

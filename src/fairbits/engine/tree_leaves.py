@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread
-from fairbits.engine.kernels.simd import compiled
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble
 
 Doubles = NDArray[np.float64]
@@ -155,7 +155,7 @@ def held_sums(
     return changed
 
 
-@compiled
+@linked
 def _goes_left(walks: Any, node: int, value: float) -> bool:
     """The way of one value at one split: `Ensemble.goes_left`, compiled."""
     chosen, rule = walks.sets[node], walks.missing[node]

@@ -99,8 +99,24 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``favourable`` is the output that is the score (after the link), ``complement`` says that it is what the only
-    output leaves. ``thresholds`` holds, by attribute, the codes that are the last on their side of some split.
+    Attributes
+    ----------
+    program
+        The trees, as the kernels take them.
+    link, slope
+        How sums become predictions.
+    favourable
+        The output that is the score, after the link.
+    complement
+        Whether the score is what the only output leaves to 1.
+    block
+        People that the kernel takes at a time, so that their sums stay in the cache.
+    work
+        What a person costs, in units of the engine, by which people are divided among threads.
+    thresholds
+        By attribute, the codes that are the last on their side of some split.
+    gaps
+        By attribute, the code of a missing number.
     """
 
     program: TreeProgram
@@ -111,7 +127,7 @@ class TreePlan:
     block: int
     work: int
     thresholds: dict[int, Floats]
-    gaps: dict[int, float]  # by attribute, the code of a missing number
+    gaps: dict[int, float]
 
     @property
     def m(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairbits.domain import MISSING, text_of
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 from fairbits.repair import Guard
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: People, and bytes, of one request.
 MAX_PEOPLE, MAX_BYTES = 10_000, 16 * 1024 * 1024
+#: Numbers beyond this are shown as they came, not digit by digit.
+MAX_WHOLE = 1e15
 
 
 def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
@@ -108,12 +111,22 @@ def answer(guard: Guard, document: Any) -> dict[str, Any]:
     if len(people) > MAX_PEOPLE:
         raise OptionError(f"the request names {len(people):,} people; send at most {MAX_PEOPLE:,} at a time.")
     schema = guard.schema
-    codes = np.stack([schema.codes_of({str(name): str(value) for name, value in one.items()}) for one in people])
-    found: dict[str, Any] = {"scores": guard.people_scores(codes).tolist()}
-    if not schema.regression:
-        decided = guard.labels(guard.encoding.encode(codes))
-        found["decisions"] = [schema.classes[int(index)] for index in decided]
+    codes = np.stack([schema.codes_of({str(name): _text(value) for name, value in one.items()}) for one in people])
+    if schema.regression:
+        return {"scores": guard.people_scores(codes).tolist(), "proof": guard.proof}
+    # Asked once: decisions are those of the scores beside them, also where a model varies.
+    table = guard.people_class_scores(codes)
+    decided = schema.rule.most_likely(table)
+    found: dict[str, Any] = {"scores": table[:, schema.favourable_index].tolist()}
+    found["decisions"] = [schema.classes[int(index)] for index in decided]
     return {**found, "proof": guard.proof}
+
+
+def _text(value: Any) -> str:
+    """A JSON value as the table's reader would have it; null is a missing one."""
+    if value is None:
+        return MISSING
+    return str(value) if isinstance(value, float) and abs(value) > MAX_WHOLE else text_of(value)
 
 
 async def _sentence(_request: Request, error: Exception) -> Response:

@@ -41,7 +41,22 @@ class _Ready:
 
 
 class Explorer:
-    """One run's subject, open to questions. Nothing is written, and one question is answered at a time."""
+    """One run's subject, open to questions. Nothing is written, and one question is answered at a time.
+
+    Parameters
+    ----------
+    run
+        The run that is looked at.
+    subject
+        Its subject; by default the one that the run names, loaded again.
+    threads
+        Threads for a question.
+
+    Raises
+    ------
+    FairbitsError
+        If the subject is not there any more, or another one.
+    """
 
     def __init__(self, run: Run, *, subject: Subject | None = None, threads: int | None = 1):
         self.run = run

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits._version import __version__
-from fairbits.domain import MAX_ROWS
+from fairbits.domain import MAX_ROWS, rule_words
 from fairbits.errors import OptionError
 from fairbits.gates.container import column_of, damaged, read_container, write_container
 from fairbits.gates.suite import Suite
@@ -46,6 +46,8 @@ class Answers:
         The position of the class that they get, -1 where nothing is decided.
     identity
         A short name of the model, its schema and its table.
+    rule
+        When a decision is favourable, in words; "" for a baseline that does not say so.
     """
 
     k: Integers
@@ -53,6 +55,7 @@ class Answers:
     scores: Floats
     decisions: Integers
     identity: str
+    rule: str = ""
 
     def __len__(self) -> int:
         return len(self.k)
@@ -111,7 +114,8 @@ def replay(subject: Subject, suite: Suite, *, threads: int | None = None, progre
             decisions[start : start + _CHUNK] = chosen
     flips = np.zeros(len(suite), dtype=np.bool_) if asked.schema.regression else np.asarray(found.flips)
     scores = np.asarray(own.scores, dtype=np.float64)
-    return Answers(found.k.astype(np.int64), flips, scores, decisions, subject.identity.id)
+    rule = rule_words(asked.schema.favourable, asked.schema.rule.threshold)
+    return Answers(found.k.astype(np.int64), flips, scores, decisions, subject.identity.id, rule)
 
 
 def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject) -> None:
@@ -137,6 +141,7 @@ def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject)
     about = {
         "suite": suite.id,
         "identity": answers.identity,
+        "decision": answers.rule,
         "subject": subject.name,
         "version": __version__,
         "created": timestamp(),
@@ -184,4 +189,5 @@ def read_baseline(path: Path, suite: Suite, *, max_rows: int = MAX_ROWS) -> Answ
         column_of(table, "score", path, "baseline"),
         column_of(table, "decision", path, "baseline", whole=True),
         identity[:64],
+        str(about.get("decision") or "")[:400],
     )

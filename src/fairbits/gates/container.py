@@ -6,7 +6,6 @@ unpacked, the first reading happens in a child process (:func:`fairbits.domain.r
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from fairbits.domain import MAX_ROWS, is_there, numpy_of, read_arrow
 from fairbits.errors import OptionError, TableError
-from fairbits.store import plain, write_whole
+from fairbits.store import plain, write_parquet
 
 KEY = b"fairbits"
 FORMAT = 1
@@ -47,16 +46,12 @@ def write_container(
     OptionError
         Where the file cannot be written.
     """
-    from pyarrow import parquet
-
     check_suffix(path, kind)
     text = json.dumps(plain({"kind": kind, "format": FORMAT, **description}), ensure_ascii=True, allow_nan=False)
     table = pa.table({name: pa.array(np.ascontiguousarray(values)) for name, values in columns.items()})
-    buffer = io.BytesIO()
-    parquet.write_table(table.replace_schema_metadata({KEY: text.encode()}), buffer, compression="zstd")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, buffer.getbuffer())
+        write_parquet(path, table.replace_schema_metadata({KEY: text.encode()}), compression="zstd")
     except OSError as error:
         raise OptionError(
             f"cannot write the {kind} {str(path)!r}: {error.strerror or error}; choose another place."

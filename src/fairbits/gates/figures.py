@@ -303,6 +303,8 @@ class FrozenFigures:
     def _impact_change(self) -> PairedChange | None:
         level = 1 - (1 - self.change_level) / len(self.groups)
         before, after = self._selected(self._earlier()), self._selected(self.answers)
+        if np.array_equal(before, after) and np.array_equal(self._earlier().scores, self.answers.scores):
+            return PairedChange(0.0, 0.0, 0.0, 0, 0)  # the same answers: nothing can have moved
         found = [
             statistics.impact_change(one, before, after, self._rng(f"impact {one.name}"), level=level)
             for one in self.groups

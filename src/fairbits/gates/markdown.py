@@ -32,6 +32,7 @@ def gate_markdown(result: GateResult) -> str:
         f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
         f"{result.policy['confidence']:.0%}.",
         "",
+        *([] if result.quality is None else [_safe(" ".join(result.quality.lines())), ""]),
         "| check | value | interval | allowed | verdict |",
         "| --- | ---: | ---: | ---: | --- |",
         *(_row(one) for one in result.checks),

@@ -89,7 +89,7 @@ class Policy:
         return sum(one.change and not one.kind.exact for one in self.requirements)
 
 
-#: Where nobody stated a policy: no worse than before, as far as that can be told.
+#: Where no policy is stated: no worse than before, as far as the figures show it.
 USUAL = {
     "flip_rate": {"max_rise": 0.005},
     "bits_mean": {"max_rise": 0.05},

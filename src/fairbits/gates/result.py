@@ -11,6 +11,7 @@ from fairbits.gates.findings import Finding
 from fairbits.gates.policy import Requirement
 from fairbits.gates.verdict import EXIT_CODES, Verdict, overall
 from fairbits.gates.waivers import Waiver
+from fairbits.subject import Quality
 
 
 def broken_by(people: int) -> str:
@@ -203,6 +204,8 @@ class GateResult:
         All waivers of the policy.
     pending
         Checks against a baseline that there was none for yet.
+    quality
+        How the model agrees with the labels of its table, and its decision rule; None where that is not known.
     suite, baseline, policy
         What it was held against, as gate.json describes it.
     notes
@@ -234,6 +237,7 @@ class GateResult:
     version: str
     location: str
     proposed: Sequence[Mapping[str, Any]] = ()
+    quality: Quality | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -292,6 +296,7 @@ class GateResult:
             "pending": list(self.pending),
             "subject": self.subject,
             "identity": self.identity,
+            "quality": None if self.quality is None else self.quality.figures(),
             "suite": dict(self.suite),
             "baseline": None if self.baseline is None else dict(self.baseline),
             "policy": dict(self.policy),

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 from fairbits._version import __version__
 from fairbits.data import load_subject
-from fairbits.domain import MAX_ROWS, GrantOptions
+from fairbits.domain import MAX_ROWS, GrantOptions, shortened
 from fairbits.errors import OptionError
 from fairbits.gates.answers import BASELINE, Answers, read_baseline, replay, write_baseline
 from fairbits.gates.container import container_path
@@ -236,6 +236,7 @@ def gate(
         __version__,
         about.location,
         proposed,
+        about.subject.quality,
     )
     write_gate(result, folder)
     return result
@@ -294,6 +295,11 @@ def _notes(subject: Subject, suite: Suite, before: Answers | None, answers: Answ
         found.append(f"the suite was frozen for a subject called {suite.subject!r}.")
     if before is not None and before.identity == answers.identity:
         found.append("the baseline is of this very model.")
+    if before is not None and before.rule and before.rule != answers.rule:
+        found.append(
+            f"the baseline decides by another rule ({shortened(before.rule, 160)} there, "
+            f"{shortened(answers.rule, 160)} here); changes of flips and rates are due to both, model and rule."
+        )
     if not subject.schema.protected_columns:
         found.append(
             "the model takes no protected column, so nobody has a twin: flips and bits are 0 whatever it does; check "

@@ -173,6 +173,11 @@ def impact_change(
 ) -> PairedChange | None:
     """How far the lowest ratio of selection rates dropped, by a paired bootstrap over people.
 
+    The lowest ratio is that of a pair of groups. Where pair a is the lowest after, the drop is at most that of pair a,
+    and where pair b was the lowest before, at least that of pair b; so the ends are taken over all pairs that may be
+    the lowest. In each group one more person stands where they move that end furthest, so that changes too rare for
+    the sample are allowed for.
+
     Parameters
     ----------
     groups
@@ -194,17 +199,45 @@ def impact_change(
     fit = np.flatnonzero(counts >= MIN_GROUP)
     if len(fit) < 2 or old[fit].sum() == 0 or new[fit].sum() == 0:
         return None
-    cells = np.zeros((len(counts), 4))
     known = groups.known
+    worse, better = int((before & ~after)[known].sum()), int((after & ~before)[known].sum())
+    cells = np.zeros((len(counts), 4))
     np.add.at(cells, (groups.codes[known], 2 * before[known].astype(int) + after[known]), 1)
     drawn = rng.standard_gamma(np.broadcast_to(cells[fit], (DRAWS, len(fit), 4)))
-    people = drawn.sum(axis=2)
-    drops = _lowest((drawn[..., 2] + drawn[..., 3]) / people) - _lowest((drawn[..., 1] + drawn[..., 3]) / people)
+    extra = rng.standard_exponential((DRAWS, len(fit)))
     outside = 0.5 - level / 2
+    high = _largest_drop(drawn, extra, _BEFORE, _AFTER, outside)
+    low = -_largest_drop(drawn, extra, _AFTER, _BEFORE, outside)  # what rose, seen from the other side
     value = float(_lowest(old[fit] / counts[fit]) - _lowest(new[fit] / counts[fit]))
-    low, high = (float(one) for one in np.quantile(drops, [outside, 1 - outside]))
-    worse, better = int((before & ~after)[known].sum()), int((after & ~before)[known].sum())
     return PairedChange(value, min(low, value), max(high, value), worse, better)
+
+
+#: Cells of a group by decision before and after: neither, only after, only before, both.
+_AFTER, _BEFORE = (1, 3), (2, 3)
+
+
+def _largest_drop(
+    drawn: Floats, extra: Floats, first: tuple[int, int], second: tuple[int, int], outside: float
+) -> float:
+    """The upper end of how far the lowest ratio falls from the first moment to the second."""
+    total = drawn.sum(axis=2) + extra
+    was, now = (drawn[..., moment].sum(axis=2) for moment in (first, second))
+    # The one more person of the lower group is selected at the first moment only, that of the higher one at the second.
+    lower, higher = ((was + extra) / total, now / total), (was / total, (now + extra) / total)
+    tiny = np.finfo(np.float64).tiny
+    largest = np.full(len(drawn), -1.0)
+    for one, other in _lowest_pairs(now / drawn.sum(axis=2), outside):
+        at = [np.minimum(lower[i][:, one] / np.maximum(higher[i][:, other], tiny), 1.0) for i in (0, 1)]
+        largest = np.maximum(largest, at[0] - at[1])
+    return float(np.quantile(largest, 1 - outside))
+
+
+def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
+    """Pairs of groups, of a lower and a higher rate, whose ratio is the lowest in more than a tenth of ``outside``."""
+    groups = rates.shape[1]
+    times = np.bincount(rates.argmin(axis=1) * groups + rates.argmax(axis=1), minlength=groups * groups)
+    often = np.flatnonzero(times > outside * len(rates) / 10)
+    return [(int(pair) // groups, int(pair) % groups) for pair in often if pair // groups != pair % groups]
 
 
 def _counted(groups: Grouping, selected: Truths) -> tuple[Floats, Floats]:

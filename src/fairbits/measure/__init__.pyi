@@ -27,9 +27,11 @@ from .intervals import Estimate as Estimate
 from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means
 from .intervals import bounded_means as bounded_means
+from .intervals import bounded_ratio as bounded_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
 from .intervals import student_mean as student_mean
+from .intervals import student_ratio as student_ratio
 from .intervals import wilson as wilson
 from .interventions import InterventionFigures as InterventionFigures
 from .interventions import hold as hold

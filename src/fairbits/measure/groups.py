@@ -27,10 +27,35 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """One group. Rates are None where nobody could count for them (no labels, no decision, nobody in the group).
+    """One group. Rates are statistical, with 95 % intervals, and None where they have no denominator: no labels, no
+    decisions, or no people.
 
-    ``impact_ratio`` is the selection rate divided by the highest rate of a group of at least 30 people; ``calibration``
-    the share of the favourable class minus the mean score (0: scores mean what they say).
+    Attributes
+    ----------
+    group
+        Its name.
+    people, share
+        Number of people, and their share of those whose group is known.
+    base_rate
+        Share whose label is the favourable class.
+    selection_rate
+        Share that is decided favourably.
+    impact_ratio
+        The selection rate divided by the highest rate of a group of at least 30 people.
+    mean_score
+        Mean score.
+    scoring_rate, scoring_ratio
+        Share whose score lies above the median of everybody, and that divided by the highest rate.
+    tpr, fpr
+        Share decided favourably among those labelled favourable, and among the others.
+    precision
+        Share labelled favourable among those decided favourably.
+    calibration
+        Share labelled favourable minus the mean score: 0 where scores mean what they say.
+    small
+        Whether there are fewer than 30 people, so that the group counts in no ratio.
+    under_two_percent
+        Whether the group has less than 2 % of the people.
     """
 
     group: str
@@ -54,8 +79,18 @@ class GroupRow:
 class GroupTable:
     """All groups of one attribute or intersection.
 
-    ``unknown`` counts the people whose value is missing; they are in no group. ``median`` is the median score of
-    everybody, those of unknown group included: the scoring rate is the share above it.
+    Attributes
+    ----------
+    attribute
+        The attribute, or several joined by " × ".
+    people
+        People whose group is known.
+    unknown
+        People whose value is missing; they are in no group.
+    median
+        Median score of everybody, those of unknown group included: the scoring rate is the share above it.
+    groups
+        A row per group.
     """
 
     attribute: str

@@ -244,6 +244,83 @@ def student_mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
+def bounded_ratio(
+    tops: npt.ArrayLike,
+    bottoms: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    high: float,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """The mean of one figure over the mean of another, of the same people; both lie between 0 and ``high``.
+
+    The interval of :func:`bounded_means` for tops − t · bottoms, turned round: it holds every t for which 0 is in
+    that. One more person stands at the end of the range: with all of the top and nothing of the bottom, and the
+    reverse. So it has a width where nobody in the sample differs, and where few have anything at all.
+
+    Parameters
+    ----------
+    tops, bottoms
+        The two figures of each person; somebody's bottom must be above 0.
+    rng
+        Where the weights come from.
+    high
+        The most that either figure can be.
+    level
+        The share of samples whose interval should hold the true ratio.
+    resamples
+        How often weights are drawn.
+
+    Returns
+    -------
+    Estimate
+        The ratio.
+    """
+    over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
+    if over.ndim != 1 or over.shape != under.shape or not under.sum() > 0:
+        raise OptionError(f"a ratio needs two figures of each person, the lower above 0, but got {over.shape}.")
+    weights = rng.standard_exponential((resamples, len(over) + 1))
+    above, below, extra = weights[:, :-1] @ over, weights[:, :-1] @ under, high * weights[:, -1]
+    outside = 0.5 - level / 2
+    value = float(over.sum() / under.sum())
+    low = float(np.quantile(above / (below + extra), outside))
+    return Estimate(value, min(low, value), max(float(np.quantile((above + extra) / below, 1 - outside)), value))
+
+
+def student_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The mean of one figure over the mean of another, of the same people, neither with a known range (Fieller 1954).
+
+    Parameters
+    ----------
+    tops, bottoms
+        The two figures of each person, none below 0.
+    level
+        The share of samples whose interval should hold the true ratio.
+
+    Returns
+    -------
+    Estimate
+        Without an upper end where the lower mean is not told from 0.
+    """
+    over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
+    n, upper = len(over), 0.5 + level / 2
+    value = float(over.mean() / under.mean())
+    if n < 2:
+        return Estimate(value, 0.0, np.inf)
+    from scipy.special import stdtrit
+
+    factor = float(stdtrit(n - 1, upper)) ** 2 / n
+    spread = np.cov(under, over)
+    square = under.mean() ** 2 - factor * spread[0, 0]
+    linear = under.mean() * over.mean() - factor * spread[0, 1]
+    constant = over.mean() ** 2 - factor * spread[1, 1]
+    if square <= 0:
+        return Estimate(value, 0.0, np.inf)
+    root = float(np.sqrt(max(linear**2 - square * constant, 0.0)))
+    return Estimate(value, max(float(linear - root) / square, 0.0), float(linear + root) / square)
+
+
 def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95) -> tuple[Estimate, int] | None:
     """The lowest rate of several groups over the highest, and whose it is.
 

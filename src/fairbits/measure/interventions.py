@@ -16,9 +16,18 @@ from fairbits.models import Do, HasInterventions, Network, require
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InterventionFigures:
-    """Per intervention: mean k, the share of people whose twins do not all get the same decision, and single figures.
+    """What interventions do to people; one entry per intervention.
 
-    ``k`` is (interventions, people), and so is ``q_1`` where it was asked for.
+    Attributes
+    ----------
+    k_mean
+        Mean number of classes.
+    id_rate
+        Share of people whose twins do not all get the same decision.
+    k
+        Number of classes of each person, (interventions, people).
+    q_1
+        Bits Q1 of each person, of the same shape; None where they were not asked for.
     """
 
     k_mean: npt.NDArray[np.float64]

@@ -22,7 +22,21 @@ FOUR_FIFTHS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class FilingRow:
-    """One category: people, those selected (or above the median), the rate and its ratio to the highest rate."""
+    """One category.
+
+    Attributes
+    ----------
+    category
+        Its name.
+    people
+        Number of people.
+    rate
+        Share of them who are selected, or whose score lies above the median; None where there are none.
+    impact_ratio
+        The rate divided by the highest rate of the table; None for a category that is too small.
+    mark
+        Remarks on size, in words; "" where there are none.
+    """
 
     category: str
     people: int
@@ -33,7 +47,21 @@ class FilingRow:
 
 @dataclass(frozen=True, slots=True)
 class FilingTable:
-    """One table, by one attribute or an intersection."""
+    """One table, by one attribute or an intersection.
+
+    Attributes
+    ----------
+    attribute
+        The attribute, or several joined by " × ".
+    people
+        People of known category.
+    unknown
+        People of unknown category, who are in no row.
+    kind
+        "selection rate", or "scoring rate" where there are no decisions.
+    rows
+        A row per category.
+    """
 
     attribute: str
     people: int
@@ -44,7 +72,23 @@ class FilingTable:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """All tables, with what must stand beside them."""
+    """The tables that New York City's Local Law 144 asks for, with what must stand beside them.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    date
+        The day of the audit.
+    data_source
+        Where the data come from.
+    distribution_date
+        The tool's distribution date; None where it was not given.
+    tables
+        A table for each attribute or intersection.
+    notes
+        What a reader must know, as sentences.
+    """
 
     subject: str
     date: str

@@ -28,11 +28,24 @@ NULL_ANSWERS, MIN_PEOPLE, MAX_PEOPLE = 2_000, 4, 50
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What asking again came to.
+    """How far a model's answers vary when it is asked again.
 
-    ``rows`` were asked twice, and the share ``varied`` of them came out otherwise; absolute differences have a 95 %
-    ``quantile`` and a ``largest``. ``null_*`` are the figures of ``people`` whose one twin was asked ``m`` times, each
-    answer the mean of ``repeats``.
+    Attributes
+    ----------
+    rows
+        Rows that were asked about twice.
+    varied
+        Share of them whose second answer differed.
+    quantile, largest
+        95 % quantile of the absolute differences, and the largest.
+    people, m
+        How many people one twin of whom was asked about again, and how often: as often as a person has twins.
+    null_q_inf_mean, null_q_inf_max
+        Mean and largest Q∞ of those answers, in bits: what noise alone shows.
+    null_flip_rate
+        Share of those people whose decision varied; None for a regression.
+    repeats
+        Answers whose mean is a score.
     """
 
     rows: int

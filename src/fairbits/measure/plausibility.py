@@ -46,7 +46,15 @@ class _Forest(NamedTuple):
 
 
 class Plausibility:
-    """Learns from the rows of a table what people are like. The same table always gives the same percentiles."""
+    """Learns from the rows of a table what people are like. The same table always gives the same percentiles.
+
+    Parameters
+    ----------
+    schema
+        The attributes.
+    rows
+        Codes of the table's people, (n, attributes).
+    """
 
     def __init__(self, schema: Schema, rows: Codes):
         self._columns = np.array(schema.free_columns, dtype=np.int64)

@@ -32,7 +32,7 @@ from .foreign import owned as owned
 from .http import Endpoint as Endpoint
 from .loaded import Loaded as Loaded
 from .loaded import fit_to_schema as fit_to_schema
-from .loaded import told_by_model as told_by_model
+from .loaded import with_model_classes as with_model_classes
 from .native.activations import Activation as Activation
 from .native.network import Network as Network
 from .native.npz import read_npz as read_npz
@@ -57,6 +57,7 @@ from .registry import load_model as load_model
 from .registry import load_with_encoding as load_with_encoding
 from .registry import read_model as read_model
 from .repeated import Repeated as Repeated
+from .repeated import answers_vary as answers_vary
 from .repeated import fresh_scores as fresh_scores
 from .torch.module import TorchModel as TorchModel
 from .trees import TreeModel as TreeModel

@@ -27,6 +27,15 @@ class Do:
     Here, as in ``Network.weights``, layers and neurons are positions and count from 0. Everything that people read
     (debug, repair and their files, reports, the explorer) calls the first hidden layer 1: ``Do(0, 3, 0.5)`` holds
     neuron 3 of layer 1.
+
+    Parameters
+    ----------
+    layer
+        Position of the hidden layer, from 0.
+    neuron
+        Position of the neuron in its layer, from 0.
+    value
+        The output that the neuron has for everybody, after its activation.
     """
 
     layer: int

@@ -2,8 +2,8 @@
 
 A model may name its classes (scikit-learn's ``classes_``, labels in an ONNX graph); then names decide. A single output
 speaks of the second class, and several outputs of the classes in their order. Where the model names nothing, the order
-is the schema's: as the user stated it, or by name where nobody did, which is a guess and becomes a note. ``score_of``
-under [model] says of two classes which one the single (or last) output speaks of, and ends all guessing.
+is the schema's: as the user stated it, or by name where that was not stated, which is a guess and becomes a note.
+``score_of`` under [model] says of two classes which one the single (or last) output speaks of, and ends all guessing.
 """
 
 from __future__ import annotations

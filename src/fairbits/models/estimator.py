@@ -46,7 +46,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
     Parameters
     ----------
     original
-        A path, a reference to code, or an object; None where nobody remembers.
+        A path, a reference to code, or an object; None where that was not kept.
     options
         What files may do: a pickle runs code when it is opened, and so is opened only where that was granted.
 
@@ -167,7 +167,7 @@ def feed_of(
             )
             ways += [lambda codes, seen=seen, decode=decode: decode(codes[:, seen]) for decode in formats]  # type: ignore[misc]
             if not (learned and by_category):
-                ways.append(lambda codes, seen=seen: _framed(codes[:, seen], columns))  # type: ignore[misc]
+                ways.append(lambda codes, seen=seen, own=decoder: _framed(own.numbers(codes[:, seen]), columns))  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
     wanted = np.asarray(model.scores(encoding.encode(someone)), np.float64).reshape(len(someone), -1)[:, :1]

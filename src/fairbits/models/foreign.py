@@ -20,8 +20,14 @@ from fairbits.models.black_box import all_scores, numbers_in, one_score, reason
 class ForeignModel(Wrapper):
     """An object with ``inputs`` and ``scores``, and those of the other capabilities that it has as methods.
 
-    Every array that it gets is a copy, and so is every array that is taken from it: it can neither write into ours
-    nor change an answer afterwards.
+    Every array that it gets is a copy, and so is every array that is taken from it: it can neither write into ours nor
+    change an answer afterwards.
+
+    Parameters
+    ----------
+    model
+        The object; it may also have ``gradients``, ``class_scores``, ``activations``, ``layer_gradients``,
+        ``with_interventions`` and ``save``.
     """
 
     def __init__(self, model: Any):

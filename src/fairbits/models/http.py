@@ -88,7 +88,19 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 class Endpoint:
-    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
+    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered.
+
+    Parameters
+    ----------
+    url
+        Address that takes a POST with ``{"rows": [...]}`` and answers with one score per row.
+    decoder
+        Turns codes into the records that are sent.
+    options
+        Rows per request, requests at a time, rate, timeout, retries and headers.
+    reverse
+        Whether the service's scores speak of the other one of two classes, so that 1 minus the score is taken.
+    """
 
     #: One number per row, by contract.
     outputs = 1
@@ -269,10 +281,12 @@ class Endpoint:
             raise _TryAgainError(f"it did not answer within {seconds:g} s", silent=True) from None
         except self._httpx.TransportError as error:
             raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
-        except self._httpx.HTTPError as error:
-            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
+        except _TryAgainError:
+            raise
         except _BadAnswerError as error:
             raise ModelError(f"the endpoint {self.url!r} {error}") from None
+        except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
+            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
         return self._read(content, rows)
 
     def _check_status(self, answer: Any) -> None:
@@ -378,41 +392,51 @@ async def _content(answer: Any, limit: int) -> bytes:
         raise _BadAnswerError(
             f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
         )
-    unpack = _UNPACKERS[coding](limit)
+    unpacker = _Unpacker(_UNPACKERS[coding], limit)
     packed, found = 0, bytearray()
     async for piece in answer.aiter_raw():
         packed += len(piece)
-        found += unpack(piece)
+        found += unpacker.unpack(piece)
         if packed > limit or len(found) > limit:
             raise _BadAnswerError(
                 f"answered more than {limit:,} bytes{' unpacked' if packed <= limit else ''}, far more than the scores "
                 f"take; see what it sends."
             )
+    unpacker.end()
     return bytes(found)
 
 
-def _plain(_limit: int) -> Callable[[bytes], bytes]:
-    return lambda piece: piece
+#: What zlib is told for each encoding of an answer that is read; None where nothing is packed.
+_UNPACKERS: dict[str, int | None] = {
+    "identity": None,
+    "gzip": 16 + zlib.MAX_WBITS,
+    "x-gzip": 16 + zlib.MAX_WBITS,
+    "deflate": zlib.MAX_WBITS,
+}
 
 
-def _inflate(limit: int, *, kind: int) -> Callable[[bytes], bytes]:
-    unpacker = zlib.decompressobj(kind)
+class _Unpacker:
+    """Unpacks an answer piece by piece, at most so many bytes of each, and knows whether it came to its end."""
 
-    def unpack(piece: bytes) -> bytes:
+    def __init__(self, kind: int | None, limit: int):
+        self._inflater = None if kind is None else zlib.decompressobj(kind)
+        self._limit = limit
+
+    def unpack(self, piece: bytes) -> bytes:
+        if self._inflater is None:
+            return piece
         try:
-            return unpacker.decompress(piece, limit + 1)
+            return self._inflater.decompress(piece, self._limit + 1)
         except zlib.error as error:
             raise _BadAnswerError(f"answered packed bytes that cannot be unpacked ({error}).") from None
 
-    return unpack
-
-
-_UNPACKERS: dict[str, Callable[[int], Callable[[bytes], bytes]]] = {
-    "identity": _plain,
-    "gzip": lambda limit: _inflate(limit, kind=16 + zlib.MAX_WBITS),
-    "x-gzip": lambda limit: _inflate(limit, kind=16 + zlib.MAX_WBITS),
-    "deflate": lambda limit: _inflate(limit, kind=zlib.MAX_WBITS),
-}
+    def end(self) -> None:
+        if self._inflater is None:
+            return
+        if not self._inflater.eof:
+            raise _BadAnswerError("answered packed bytes that end too early; see what it sends.")
+        if self._inflater.unused_data:
+            raise _BadAnswerError("answered more after the end of its packed bytes; see what it sends.")
 
 
 def _scores(content: bytes) -> list[float]:

@@ -127,10 +127,10 @@ def slots_note(slots: Sequence[Slot], options: ModelOptions) -> tuple[str, ...]:
         return column_note(slots[0].attributes, options, how="categories as codes" if slots[0].codes else "")
     if all(len(slot.attributes) == 1 and _plain(slot.attributes[0]) in _plain(slot.name) for slot in slots):
         return ()
-    told = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
+    order = "; ".join(f"{', '.join(slot.attributes)} into {slot.name!r}" for slot in slots)
     return (
-        f"the model has {len(slots)} inputs, which are filled in the order of the table: {told}; if that is not how it "
-        f"was trained, put the columns in its order under [model] columns.",
+        f"the model has {len(slots)} inputs, which are filled in the order of the table: {order}; if that is not how "
+        f"it was trained, put the columns in its order under [model] columns.",
     )
 
 

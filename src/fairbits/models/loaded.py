@@ -20,9 +20,20 @@ from fairbits.models.options import ModelOptions, Output
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """``encoding`` is None where the plain one that fits will do, ``classes`` where the model does not name them.
+    """A model as its file or object gave it, with what that says about itself.
 
-    ``named`` says that an adapter has gone by the model's own names already, so that nobody had to guess.
+    Attributes
+    ----------
+    model
+        The model.
+    encoding
+        How people become its inputs; None where the plain encoding that fits will do.
+    classes
+        Its classes in the order of its outputs; None where it does not name them.
+    notes
+        What was guessed or fell back, as sentences that every output shows.
+    named
+        Whether the adapter has gone by the model's own names of columns and classes, so that none of them was guessed.
     """
 
     model: Model
@@ -92,7 +103,7 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     return Loaded(model, encoding, order, tuple(notes))
 
 
-def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
+def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
     """A schema without a target takes the classes of a model that classifies, and a note says so.
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
@@ -123,7 +134,7 @@ def told_by_model(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ..
     return settled, (note,)
 
 
-def told_from(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
+def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
     """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
 
     Parameters

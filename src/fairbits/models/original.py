@@ -97,7 +97,7 @@ def settled_original(original: Any, options: ModelOptions) -> Any:
 
 
 def _framework_of(model: Any) -> str:
-    """Ours where nothing else is known: a network alone, or one whose origin nobody remembers."""
+    """Ours where nothing else is known: a network alone, or one whose origin was not kept."""
     homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
     if model is None or "fairbits" in homes:
         return "fairbits"

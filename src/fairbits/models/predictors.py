@@ -101,11 +101,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if spread is not None and names is not None:
         notes = (*notes, dummy_note(names, schema))
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
-        told = (
+        note = (
             f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
             f"put it into a CalibratedClassifierCV to see how far apart they are."
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
     named = names_decide(schema, classes)
     return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
 
@@ -308,7 +308,7 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
 
 
 def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
-    return {"frame": decoder.frame, "array": decoder.array, "codes": lambda codes: codes}
+    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}
 
 
 def _decoding(
@@ -317,7 +317,8 @@ def _decoding(
     """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
     decoders = _decoders(decoder)
     if stated == "codes" and named:  # steps that choose columns by name find none in an array
-        return stated, named_frame(decoder.names)
+        frame = named_frame(decoder.names)
+        return stated, lambda codes: frame(decoder.numbers(codes))
     if stated is not None:
         return stated, decoders[stated]
     someone = _someone(decoder, schema)

@@ -34,7 +34,17 @@ _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refitted:
-    """The fitted estimator, takes what the original takes; and in words how it was made and why twins score alike."""
+    """An estimator that was fitted anew without the protected columns.
+
+    Attributes
+    ----------
+    estimator
+        The fitted estimator; it takes what the original takes.
+    words
+        How it was made, for people to read.
+    proof
+        Why twins score alike, for people to read.
+    """
 
     estimator: Any
     words: str

@@ -21,7 +21,7 @@ class Recorded:
     def __init__(self, inputs: int):
         self.inputs = inputs
 
-    def scores(self, inputs: npt.ArrayLike) -> NoReturn:  # noqa: ARG002 - there is nobody to give them to
+    def scores(self, inputs: npt.ArrayLike) -> NoReturn:  # noqa: ARG002 - there is no model to give them to
         """Refuse: only the scores in the table are known.
 
         Parameters

@@ -29,8 +29,40 @@ def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:
     return model.fresh_scores(inputs) if isinstance(model, HasFreshScores) else model.scores(inputs)
 
 
+def answers_vary(model: Model, inputs: npt.ArrayLike) -> bool:
+    """Whether a model gives the same rows other scores when it is asked again.
+
+    Parameters
+    ----------
+    model
+        The model.
+    inputs
+        Encoded rows, (n, inputs).
+
+    Returns
+    -------
+    bool
+        Never where there are no rows to ask about.
+    """
+    rows = np.asarray(inputs)
+    return len(rows) > 0 and not np.array_equal(fresh_scores(model, rows), fresh_scores(model, rows))
+
+
 class Repeated(Wrapper):
-    """A model whose every score is the mean of ``repeats`` answers; otherwise it can do what the original can."""
+    """A model whose every score is the mean of several answers; otherwise it can do what the original can.
+
+    Parameters
+    ----------
+    original
+        The model that is asked.
+    repeats
+        How often each row is asked, 1 or more.
+
+    Raises
+    ------
+    OptionError
+        If ``repeats`` is no whole number from 1 on.
+    """
 
     def __init__(self, original: Model, repeats: int):
         if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:

@@ -23,7 +23,7 @@ from fairbits.models.native.network import Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
-from fairbits.models.skops_data import PlainObject
+from fairbits.models.skops_data import StoredObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.model import TreeModel
@@ -152,7 +152,7 @@ def _no_reader(final: Any) -> str:
 def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """The model as a black box, and why it is one."""
     box = from_predictor(estimator, schema, options)
-    if schema is None:  # nobody reads notes of a bare model
+    if schema is None:  # a bare model has no place for notes
         return box
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 
@@ -470,7 +470,7 @@ def _behind(
     def asked(as_text: tuple[str, ...]) -> _Read:
         decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
-        named = isinstance(estimator, PlainObject) and way == "frame"
+        named = isinstance(estimator, StoredObject) and way == "frame"
         decode = decoder.mapping if named else _rows_of(decoder, way, names)
         seen = [schema.column(name) for name in decoder.names]
         return read(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
@@ -504,7 +504,10 @@ def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], 
     """Codes to rows as the encoders take them; encoders that were fitted on a frame find their columns by name."""
     if way != "codes":
         return decoder.frame if way == "frame" else decoder.array
-    return (lambda codes: codes) if names is None else named_frame(names)
+    if names is None:
+        return decoder.numbers
+    frame = named_frame(names)
+    return lambda codes: frame(decoder.numbers(codes))
 
 
 def _transform(estimator: Any, rows: Any) -> Any:

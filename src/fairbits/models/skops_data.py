@@ -97,7 +97,7 @@ class SkopsArchive:
         return type(name, (base,), {"__module__": home})(self, state["content"])
 
 
-class PlainObject:
+class StoredObject:
     """An object of the file: attributes are read when they are asked for."""
 
     def __init__(self, archive: SkopsArchive, state: dict[str, Any]):
@@ -117,17 +117,22 @@ class PlainObject:
         Parameters
         ----------
         *names
-            Attributes that must be None or False.
+            Names of settings that must be off.
+
+        Raises
+        ------
+        NotPlain
+            If one of them is on.
         """
         if any(getattr(self, name, None) not in (None, False) for name in names):
             raise NotPlain
 
 
-class _Model(PlainObject):
+class _Model(StoredObject):
     """What stands at the end: only its weights are asked for."""
 
 
-class _Pipeline(PlainObject):
+class _Pipeline(StoredObject):
     @property
     def feature_names_in_(self) -> Any:
         return self.steps[0][1].feature_names_in_
@@ -142,7 +147,7 @@ class _Pipeline(PlainObject):
         return _array_of(rows)
 
 
-class _ColumnTransformer(PlainObject):
+class _ColumnTransformer(StoredObject):
     def transform(self, rows: Rows) -> Values:
         self.off("transformer_weights")
         names = list(rows) if isinstance(rows, Mapping) else None
@@ -161,33 +166,33 @@ class _ColumnTransformer(PlainObject):
         return np.hstack(made)
 
 
-class _StandardScaler(PlainObject):
+class _StandardScaler(StoredObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows)
         found = found - self.mean_ if self.with_mean else found
         return found / self.scale_ if self.with_std else found
 
 
-class _MinMaxScaler(PlainObject):
+class _MinMaxScaler(StoredObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows) * self.scale_ + self.min_
         return np.clip(found, *self.feature_range) if self.clip else found
 
 
-class _MaxAbsScaler(PlainObject):
+class _MaxAbsScaler(StoredObject):
     def transform(self, rows: Rows) -> Values:
         self.off("clip")
         return np.asarray(_numbers(rows) / self.scale_)
 
 
-class _RobustScaler(PlainObject):
+class _RobustScaler(StoredObject):
     def transform(self, rows: Rows) -> Values:
         found = _numbers(rows)
         found = found - self.center_ if self.with_centering else found
         return found / self.scale_ if self.with_scaling else found
 
 
-class _OneHotEncoder(PlainObject):
+class _OneHotEncoder(StoredObject):
     def transform(self, rows: Rows) -> Values:
         self.off("min_frequency", "max_categories")
         found = _array_of(rows)
@@ -203,7 +208,7 @@ class _OneHotEncoder(PlainObject):
         return np.hstack(made)
 
 
-class _OrdinalEncoder(PlainObject):
+class _OrdinalEncoder(StoredObject):
     def transform(self, rows: Rows) -> Values:
         self.off("min_frequency", "max_categories")
         found = _array_of(rows)
@@ -213,7 +218,7 @@ class _OrdinalEncoder(PlainObject):
         return places.astype(np.float64)
 
 
-class _SimpleImputer(PlainObject):
+class _SimpleImputer(StoredObject):
     def transform(self, rows: Rows) -> Values:
         """Numbers with their gaps filled; gaps among texts are left to the library."""
         self.off("add_indicator")
@@ -229,7 +234,7 @@ class _SimpleImputer(PlainObject):
 
 
 #: Encoders by name; their settings that are not computed here are refused when they are asked.
-_STAND_INS: dict[str, type[PlainObject]] = {
+_STAND_INS: dict[str, type[StoredObject]] = {
     "Pipeline": _Pipeline,
     "ColumnTransformer": _ColumnTransformer,
     "StandardScaler": _StandardScaler,

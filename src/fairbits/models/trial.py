@@ -64,14 +64,14 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
     return options if batch is None or batch >= options.batch else replace(options, batch=batch)
 
 
-def first_call(given: Any, tell: sandbox.Tell) -> None:
+def first_call(given: Any, notify: sandbox.Notify) -> None:
     """In the child process: load the model, ask it about two people, then about a thousand.
 
     Parameters
     ----------
     given
         Source, schema and options of the model.
-    tell
+    notify
         Sends facts to the parent process.
 
     Raises
@@ -79,16 +79,16 @@ def first_call(given: Any, tell: sandbox.Tell) -> None:
     ModelError
         If it cannot be read, or fails.
     """
-    from fairbits.models.loaded import fit_to_schema, told_by_model
+    from fairbits.models.loaded import fit_to_schema, with_model_classes
     from fairbits.models.registry import read_model
 
     source, schema, options = given
     loaded = read_model(source, schema, options)
-    tell(loaded=True)
+    notify(loaded=True)
     model, rows = loaded.model, None
     if schema is not None:
         try:
-            schema = told_by_model(schema, loaded)[0]
+            schema = with_model_classes(schema, loaded)[0]
             fitted = fit_to_schema(loaded, schema, options=options)
             model = fitted.model
             if fitted.encoding is not None:
@@ -98,10 +98,10 @@ def first_call(given: Any, tell: sandbox.Tell) -> None:
     if rows is None:
         rows = np.random.default_rng(0).random((_ROWS, model.inputs))
     _call(model, rows[:2])
-    tell(called=True)
+    notify(called=True)
     before = _peak()
     _call(model, rows)
-    tell(grown=_peak() - before)
+    notify(grown=_peak() - before)
 
 
 def _call(model: Any, rows: Any) -> None:

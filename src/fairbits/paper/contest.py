@@ -18,7 +18,7 @@ from fairbits.paper.pace import pace
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
 from fairbits.scale import ExecutorOptions
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
-from fairbits.subject import Subject
+from fairbits.subject import Quality, Subject
 
 #: What every run is judged by, in the order of the tables.
 FIGURES = (
@@ -45,7 +45,23 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The terms, equal for all."""
+    """The terms of a comparison of strategies, equal for all.
+
+    Parameters
+    ----------
+    budget
+        What each run may use.
+    repeats
+        Runs of each strategy; each has its own seed.
+    seed
+        Seed of the first run; the others count on from it.
+    epsilon
+        Tolerance: scores at most this far apart may share a class. None takes the subject's default.
+    partition
+        How scores become classes.
+    threads
+        Threads of a run; None: all cores.
+    """
 
     budget: Budget
     repeats: int = 10
@@ -85,11 +101,22 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One strategy's runs."""
+    """One strategy's runs.
+
+    Attributes
+    ----------
+    strategy
+        Its name.
+    runs
+        The figures of each run, by name.
+    verdict
+        The test of its number of ID cases against the baseline, corrected for all strategies; None for the baseline
+        itself.
+    """
 
     strategy: str
     runs: list[dict[str, Any]]
-    verdict: Verdict | None = None  # on the number of ID cases, against the baseline, corrected for all strategies
+    verdict: Verdict | None = None
 
     def values(self, figure: str) -> list[float | None]:
         """One figure of every run.
@@ -139,12 +166,29 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StrategyComparison:
-    """Entries in the order that they were asked for, and which strategies the model could not serve."""
+    """Strategies on one subject, on equal terms.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    contest
+        The terms.
+    entries
+        Each strategy's runs, in the order asked for.
+    left_out
+        Strategies that the model could not serve, with the reason.
+    quality
+        How the model agrees with the labels, and its decision rule; None where that is not known.
+    quality
+        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     contest: Contest
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
+    quality: Quality | None = None
 
     @property
     def idle(self) -> list[str]:
@@ -184,6 +228,7 @@ class StrategyComparison:
             rows.append({"strategy": entry.strategy, **figures, "against_dice": verdict, "runs": entry.runs})
         return {
             "subject": self.subject,
+            "quality": None if self.quality is None else self.quality.figures(),
             "terms": str(self.contest.budget),
             "contest": asdict(self.contest),
             "left_out": self.left_out,
@@ -287,7 +332,8 @@ def _compared(
     ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
     verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
     entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
-    result = StrategyComparison(arena.subject.name, contest, entries, left_out)
+    quality = arena.subject.checked(as_is=True).quality
+    result = StrategyComparison(arena.subject.name, contest, entries, left_out, quality)
     if folder is not None:
         result.write_csv(Path(folder) / "compare.csv")
     return result
@@ -447,7 +493,7 @@ class Arena:
 
     def _figures(self, settings: Settings) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-            if settings.strategy not in self._warm:  # imports and first compilations are nobody's fault
+            if settings.strategy not in self._warm:  # imports and first compilations are no cost of a strategy
                 warm = Settings(Budget(evaluations=2_000, seconds=5.0), settings.strategy, threads=settings.threads)
                 search_subject(self.subject, warm, Path(place) / "warm")
                 self._warm.add(settings.strategy)

@@ -1,4 +1,4 @@
-"""What the tables say, in sentences made from their rows: nobody has to count by hand, and no count gets stale."""
+"""What the tables say, in sentences made from their rows: no count is made by hand, and none gets stale."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str
 
 @cache
 def _compiled() -> None:
-    """Everything that is timed has run once: first compilations are nobody's fault."""
+    """Everything that is timed has run once: first compilations are no cost of a cell."""
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         subject = load_subject("heart")
         run = search_subject(subject, Settings(Budget(evaluations=500)), Path(place) / "run")

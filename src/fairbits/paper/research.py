@@ -40,7 +40,21 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPlan:
-    """One experiment: which cells, and on which terms."""
+    """One experiment: which cells, and on which terms. Make one with ``of``.
+
+    Attributes
+    ----------
+    question
+        "rq1", "rq2", "rq3" or "field".
+    subjects
+        The subjects, with what must be known about them.
+    contest
+        Budget, repeats and seed.
+    strategies
+        Names of the strategies.
+    folder
+        Where finished cells and tables go.
+    """
 
     question: str
     subjects: Roster

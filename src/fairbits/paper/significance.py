@@ -21,8 +21,14 @@ LEVEL = 0.05
 class Verdict:
     """One strategy compared with another.
 
-    ``p`` is that of the two-sided Mann-Whitney test, ``p_holm`` the same corrected for all comparisons made together;
-    A12 is the chance that a run of the first beats one of the second (Vargha and Delaney 2000).
+    Attributes
+    ----------
+    p
+        Two-sided p-value of the Mann-Whitney test on their runs.
+    a12
+        The chance that a run of the first beats one of the second (Vargha and Delaney 2000).
+    p_holm
+        The p-value after Holm's correction for all comparisons made together.
     """
 
     p: float

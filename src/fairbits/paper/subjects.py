@@ -20,11 +20,21 @@ OURS = (
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The subjects to use, and sentences about what is missing or stands in."""
+    """The subjects to use, and what must be known about them.
+
+    Attributes
+    ----------
+    names
+        Their names.
+    notes
+        What is missing or stands in, as sentences.
+    places
+        The subject.toml of those that are not built in.
+    """
 
     names: list[str]
     notes: list[str]
-    places: Mapping[str, str] = field(default_factory=dict)  # of subjects that are not built in: their subject.toml
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Subject:
         """One of them.

@@ -14,13 +14,27 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Columns, rows and what must be known to read them."""
+    """A table of an experiment, with what must be known to read it.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    columns
+        Headings of the columns.
+    rows
+        The cells, row by row.
+    notes
+        What must be known to read the table, as sentences.
+    findings
+        What the rows say, in sentences made from them.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: list[Sequence[Cell]]
     notes: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # what the rows say, in sentences made from them
+    findings: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
         """Title, table, what must be known, and what it says."""

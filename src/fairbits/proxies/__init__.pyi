@@ -15,4 +15,4 @@ from .usable import usable_bits as usable_bits
 from .words import WHAT_A_BIT_IS as WHAT_A_BIT_IS
 from .words import details as details
 from .words import guessed as guessed
-from .words import told as told
+from .words import sentence_of as sentence_of

@@ -84,7 +84,7 @@ class AttributeWork:
             Figures of the attribute.
         """
         self.say(f"bits about {groups.name}")
-        study = self._told(groups.name, (groups,))
+        study = self._study_of(groups.name, (groups,))
         if study.score is None:
             return study
         direct, indirect = self._apart(groups)
@@ -116,9 +116,9 @@ class AttributeWork:
         """
         name = " × ".join(one.name for one in some)
         self.say(f"bits about {name}")
-        return self._told(name, some)
+        return self._study_of(name, some)
 
-    def _told(self, name: str, some: tuple[Grouping, ...]) -> AttributeStudy:
+    def _study_of(self, name: str, some: tuple[Grouping, ...]) -> AttributeStudy:
         known = np.logical_and.reduce([one.known for one in some])
         unknown, people = int((~known).sum()), int(known.sum())
         taken = any(self._takes(one.name) for one in some)
@@ -133,9 +133,8 @@ class AttributeWork:
             return replace(
                 study, reason=f"everybody has the same value of {lonely.name}, so there is nothing to know about it."
             )
-        told = chained_bits if len(some) > 1 else None
-        rng = self._rng("bits", name)
-        score = score_bits(some[0], self.decided.scores, rng) if told is None else told(some, self.decided.scores, rng)
+        rng, scores = self._rng("bits", name), self.decided.scores
+        score = score_bits(some[0], scores, rng) if len(some) == 1 else chained_bits(some, scores, rng)
         return replace(study, score=score, usable=self._usable(name, some))
 
     def _usable(self, name: str, some: tuple[Grouping, ...]) -> UsableBits | None:

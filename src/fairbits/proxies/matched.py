@@ -19,7 +19,19 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two people alike on the justified attributes, of different groups, scored differently."""
+    """Two people alike on the justified attributes, of different groups, scored differently.
+
+    Attributes
+    ----------
+    row, other
+        Their rows in the table, from 0.
+    group, other_group
+        Their groups.
+    score, other_score
+        Their scores.
+    distance
+        How far they lie apart on the justified attributes; 0 where they are the same.
+    """
 
     row: int
     other: int

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbits.engine import compiled
+from fairbits.engine import compiled, linked
 
 #: Losses: squares, a logit, a soft maximum.
 SQUARES, LOGIT, SOFTMAX = 0, 1, 2
@@ -89,7 +89,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
     return best_trees
 
 
-@compiled
+@linked
 def _slopes(sums, wanted, loss, output, slope, bend):
     """Minus the first and the second derivative of the loss for each person."""
     n_outputs = sums.shape[0]
@@ -107,7 +107,7 @@ def _slopes(sums, wanted, loss, output, slope, bend):
         slope[i], bend[i] = hit - p, max(p * (1.0 - p), 1e-6)
 
 
-@compiled
+@linked
 def _histogram(bins, leaf, slope, bend, level, histogram, before):
     """Sums of slopes and bends by leaf, column and bin.
 
@@ -129,7 +129,7 @@ def _histogram(bins, leaf, slope, bend, level, histogram, before):
         histogram[place] = before[place // 2] - histogram[place + 1]
 
 
-@compiled
+@linked
 def _question(histogram, n_leaves, ridge):
     """The column and the bin that split all leaves best."""
     width, n_bins = histogram.shape[1], histogram.shape[2]
@@ -153,7 +153,7 @@ def _question(histogram, n_leaves, ridge):
     return best_f, best_b
 
 
-@compiled
+@linked
 def _held_out(sums, wanted, n_fit, loss):
     """The loss on the people after the first ``n_fit``."""
     n_outputs, n = sums.shape

@@ -36,7 +36,15 @@ MAX_TWIN_SCORES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class PeriodBits:
-    """What the score tells about one attribute in one period; None where there are too few people or one group."""
+    """What the score says about one attribute in one period.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    score
+        The bits; None where there are too few people, or only one group.
+    """
 
     attribute: str
     score: ScoreBits | None
@@ -139,7 +147,7 @@ def periods_of(
 
 
 def _direct(
-    subject: Subject, rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator
+    subject: Subject, rows: npt.NDArray[np.int64], max_scores: int, rng: np.random.Generator
 ) -> tuple[Estimate | None, float | None, Estimate | None]:
     """Mean and largest bits of a period's people, and the share whose decision flips."""
     if subject.scores_only:
@@ -148,8 +156,8 @@ def _direct(
         none = Estimate(0.0, 0.0, 0.0)
         return none, 0.0, None if subject.schema.regression else none
     evaluator = evaluator_of(subject)
-    most = max(MIN_PEOPLE, most // evaluator.m)
-    chosen = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+    max_people = max(MIN_PEOPLE, max_scores // evaluator.m)
+    chosen = rows if len(rows) <= max_people else np.sort(rng.choice(rows, max_people, replace=False))
     measured = measure_table(evaluator, subject.table.rows(chosen), rng)
     return measured.q_inf_mean, float(measured.evaluation.q_inf.max()), measured.flip_rate
 

@@ -155,6 +155,7 @@ class ProxyStudy:
         """The content of proxies.json."""
         return {
             "subject": self.subject.name,
+            "quality": None if self.subject.quality is None else self.subject.quality.figures(),
             "rows": len(self.subject.table),
             "scores_only": self.subject.scores_only,
             "seed": self.seed,

@@ -33,7 +33,7 @@ MAX_PEOPLE = 40_000
 MIN_PEOPLE = 200
 #: Groups that an observer tells apart, at most: the smaller ones of more are one, which can only lower the figure.
 MAX_GROUPS = 8
-#: Neighbours in order of Ŝ among whom residuals change hands.
+#: Neighbours in order of Ŝ among whom residuals are swapped.
 NEIGHBOURS = 50
 #: Scores of the placebo: how far apart observers of them are is what chance does to a learner.
 STAND_INS = 8
@@ -84,11 +84,29 @@ class UsableBits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Justified:
-    """The justified attributes of people, their scores, and what the former predict of the latter.
+    """The justified attributes J of people, their scores S, and what J predicts of S. Made once for all protected
+    attributes; one entry per person that was drawn.
 
-    Made once for all protected attributes. ``rows`` are the people that were drawn; ``summaries`` the estimates of
-    E[S|J] that both observers get,
-    ``weaker`` those from half as many people, ``stand_ins`` scores of the placebo.
+    Attributes
+    ----------
+    rows
+        Positions of the people in the table.
+    features, categorical
+        The justified attributes as codes, a column each, and which of them are categories.
+    scores
+        The scores.
+    summaries
+        Estimates of E[S|J], a column per learner, that both observers get.
+    weaker
+        The same from half as many people, by which the placebo is made.
+    stand_ins
+        Made-up scores of the placebo, (draws, people).
+    fold
+        Which half each person is in, 0 or 1.
+    explained
+        Share of the variance of S that J explains, on people who were not fitted to.
+    learnable
+        Share of the rest that more people might still let J explain, at most.
     """
 
     rows: npt.NDArray[np.int64]
@@ -278,8 +296,8 @@ def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return place[codes]
 
 
-def _some(rows: npt.NDArray[np.int64], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+def _some(rows: npt.NDArray[np.int64], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rows if len(rows) <= count else np.sort(rng.choice(rows, count, replace=False))
 
 
 def _mixed(summaries: Floats, wanted: Floats) -> Floats:

@@ -11,7 +11,7 @@ WHAT_A_BIT_IS = (
 )
 
 
-def told(entry: Mapping[str, Any]) -> str:
+def sentence_of(entry: Mapping[str, Any]) -> str:
     """What the score tells about one attribute of proxies.json.
 
     Parameters
@@ -48,11 +48,11 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{before:.1%} of the time without the score, and {after:.1%} with it{_told_apart(entry.get('guess_pair'))}"
+        f"{before:.1%} of the time without the score, and {after:.1%} with it{_pair_words(entry.get('guess_pair'))}"
     )
 
 
-def _told_apart(pair: Mapping[str, Any] | None) -> str:
+def _pair_words(pair: Mapping[str, Any] | None) -> str:
     """Where one group is much larger, its name is always the best guess; pairs of people still show the odds."""
     if pair is None:
         return ""

@@ -2,8 +2,12 @@ from .alternatives import Alternative as Alternative
 from .alternatives import Alternatives as Alternatives
 from .alternatives import find_alternatives as find_alternatives
 from .candidate_files import write_candidates as write_candidates
+from .evidence import Half as Half
+from .evidence import Halves as Halves
+from .evidence import split as split
 from .files import document as document
 from .groups import group_figures as group_figures
+from .judgement import Setting as Setting
 from .proposals.blind import blinded as blinded
 from .proposals.blind import shrunk as shrunk
 from .proposals.guard import Guard as Guard
@@ -12,6 +16,7 @@ from .proposals.proposer import Planner as Planner
 from .proposals.proposer import Proposal as Proposal
 from .proposals.proposer import Proposer as Proposer
 from .proposals.registry import PROPOSERS as PROPOSERS
+from .proposals.registry import proposers_of as proposers_of
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Figures as Figures
@@ -19,4 +24,5 @@ from .records import GroupRate as GroupRate
 from .records import Repair as Repair
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
+from .run import proposed as proposed
 from .run import repair_run as repair_run

@@ -25,7 +25,7 @@ from fairbits.repair.proposals.weights import Surgery
 from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
 from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
 from fairbits.store import Run, check_writable
-from fairbits.subject import Subject
+from fairbits.subject import Quality, Subject
 
 AS_IS = "as it is"
 #: Resamples behind the intervals of mean bits.
@@ -40,11 +40,45 @@ OBJECTIVES = ("accuracy", "bits", "impact_ratio", "indirect_bits")
 class Alternative:
     """One model that was tried, on held-out rows.
 
-    ``bits`` is mean Q∞ over the rows, ``flips`` the share of rows whose twins do not all get the same decision,
-    ``impact_ratio`` the lowest selection rate over the highest among the groups of one attribute (the lowest of all
-    attributes), ``indirect_bits`` what the average over twins tells about the attribute of which it tells most.
-    ``k_mean_cases`` and ``id_rate_cases`` are about cases of the search. ``on_front`` says that no other candidate is
-    at least as good in accuracy, bits, impact ratio and indirect bits, and better in one.
+    Attributes
+    ----------
+    name
+        What it is called in files and options.
+    family
+        The proposer that made it.
+    words
+        What was done, in a line.
+    coding
+        Which groups of people it was given, where it was given any.
+    accuracy, balanced_accuracy
+        Share of rows decided as labelled (the share of explained variance for a regression), and the mean of that over
+        classes; statistical.
+    bits
+        Mean Q∞ over the rows, in bits.
+    k_mean, k_max
+        Mean and largest number of classes among the rows.
+    flips
+        Share of rows whose twins do not all get the same decision; None for a regression.
+    impact_ratio, impact_attribute
+        The lowest selection rate over the highest among the groups of one attribute, and the attribute whose ratio is
+        lowest.
+    selection_gap, odds_gap
+        Largest differences between groups of one attribute in selection rates, and in average odds.
+    indirect_bits, indirect_attribute
+        What the average over twins says about the attribute of which it says most, in bits, and that attribute.
+    indirect_placebo
+        The same of a random attribute: what the estimate shows by chance.
+    k_mean_cases, id_rate_cases
+        Mean k, and the share whose twins get different decisions, among cases of the search.
+    k_max_proved
+        The most classes that anybody can have, proved; None where nothing is.
+    accuracy_plan, k_mean_plan
+        Accuracy and mean k on the plan's half, on which candidates are made.
+    on_front
+        Whether no other candidate is at least as good in accuracy, bits, impact ratio and indirect bits, and better in
+        one.
+    files
+        Files that it was written to.
     """
 
     name: str
@@ -75,7 +109,33 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Everything that was tried, the model as it is first."""
+    """Everything that was tried, the model as it is first.
+
+    Attributes
+    ----------
+    subject, identity
+        The subject's name, and its identity in short.
+    seed, epsilon, partition
+        The terms.
+    regression
+        Whether the model predicts a number.
+    quality
+        What ``accuracy`` is, in words.
+    evidence
+        How many cases and rows candidates were planned and judged on.
+    candidates
+        The models, with their figures.
+    left_out
+        Kinds of candidates that could not be tried, each with the reason.
+    warnings
+        What a reader must know, as sentences.
+    folder
+        Where the files are.
+    agreement
+        How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
+    agreement
+        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     identity: str
@@ -89,6 +149,7 @@ class Alternatives:
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     folder: Path
+    agreement: Quality | None = None
 
     def __getitem__(self, name: str) -> Alternative:
         return next(one for one in self.candidates if one.name == name)
@@ -109,6 +170,7 @@ class Alternatives:
             "partition": self.partition,
             "regression": self.regression,
             "quality": self.quality,
+            "agreement": None if self.agreement is None else self.agreement.figures(),
             "objectives": list(OBJECTIVES),
             "evidence": asdict(self.evidence),
             "candidates": [asdict(one) for one in self.candidates],
@@ -225,6 +287,7 @@ def find_alternatives(
         left_out=left_out,
         warnings=tuple(warnings),
         folder=run.folder,
+        agreement=subject.quality,
     )
 
 
@@ -232,7 +295,7 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
     plan, held_out = judged[0].figures if repair is None else repair.plan, judged[1]
     figures, evaluation = held_out.figures, held_out.evaluation
     ratio, attribute = _lowest_ratio(held_out.groups)
-    told = max(held_out.indirect, key=lambda one: one.bits, default=None)
+    strongest = max(held_out.indirect, key=lambda one: one.bits, default=None)
     bound = None if repair is None else repair.k_max_proved
     limit = float(np.log2(max(setting.own.m, 2) if bound is None else bound))  # what is proved bounds the interval too
     bits = bounded_means(
@@ -259,9 +322,11 @@ def _candidate(name: str, repair: Repair | None, judged: tuple[Judged, Judged], 
         impact_attribute=attribute,
         selection_gap=figures.selection_gap,
         odds_gap=figures.odds_gap,
-        indirect_bits=None if told is None else Estimate(told.bits, told.low, max(told.bits, told.high)),
-        indirect_attribute=None if told is None else told.attribute,
-        indirect_placebo=None if told is None else told.placebo,
+        indirect_bits=None
+        if strongest is None
+        else Estimate(strongest.bits, strongest.low, max(strongest.bits, strongest.high)),
+        indirect_attribute=None if strongest is None else strongest.attribute,
+        indirect_placebo=None if strongest is None else strongest.placebo,
         k_mean_cases=figures.k_mean,
         id_rate_cases=figures.id_rate,
         k_max_proved=bound,

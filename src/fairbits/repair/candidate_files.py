@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbits.repair.alternatives import Alternative, Alternatives
-from fairbits.store import write_json, write_whole
+from fairbits.store import write_json, write_parquet, write_whole
 
 PARQUET, CSV, DOCUMENT = "candidates.parquet", "candidates.csv", "alternatives.json"
 _RANGED = ("accuracy", "balanced_accuracy", "bits", "flips", "impact_ratio", "indirect_bits")
@@ -42,10 +41,8 @@ def write_candidates(found: Alternatives, *, command: str = "") -> None:
         What makes it again.
     """
     rows = [_row(one) for one in found.candidates]
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), sink)
     folder: Path = found.folder
-    write_whole(folder / PARQUET, memoryview(sink.getvalue()))
+    write_parquet(folder / PARQUET, pa.Table.from_pylist(rows, schema=COLUMNS))
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS.names, lineterminator="\n")
     writer.writeheader()

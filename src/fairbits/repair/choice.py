@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from fairbits.domain import quality
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Measure, symbol_of
-from fairbits.repair.judgement import cost, front
+from fairbits.repair.judgement import BALANCED_FACTOR, cost, front
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Repair
 
@@ -138,16 +138,29 @@ def _why(useful: Sequence[Repair], before: Figures, budget: float, rows: int, me
         return f"no repair lowers mean {k} here."
     by = quality(regression=before.balanced_accuracy is None)
     kept = [r for r in useful if r.within_budget and r.raises]
+    rest = [r for r in useful if not r.within_budget]
+    nearest = _nearest(rest, before, rows) if rest else ""
+    more = "give more rows that the model has not seen"
     if kept:
         lowest = min(kept, key=lambda r: r.plan.lowered(measure))
         what = "raise mean k of rows" if before.id_rate_rows is None else "make more people flip"
+        others = f"; of the others, {nearest}; {more}," if nearest else ";"
         return (
             f"the only repairs that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
-            f"{lowest.raises}; raise --max-accuracy-loss, or take one with --choose."
+            f"{lowest.raises}{others} raise --max-accuracy-loss, or take one with --choose."
         )
-    cheapest = min(useful, key=lambda r: r.loss_upper)
+    return f"no repair keeps {by} within a loss of {budget:g}: {nearest}; raise --max-accuracy-loss, or {more}."
+
+
+def _nearest(repairs: Sequence[Repair], before: Figures, rows: int) -> str:
+    """The repair that comes nearest to the budget, and the margin that so many rows leave it."""
+
+    def upper(one: Repair) -> float:
+        balanced = one.balanced_loss_upper
+        return one.loss_upper if balanced is None else max(one.loss_upper, balanced / BALANCED_FACTOR)
+
+    cheapest = min(repairs, key=upper)
     return (
-        f"no repair keeps {by} within a loss of {budget:g}: the cheapest, {cheapest.name}, loses "
-        f"{cost(before, cheapest.plan):.4f} on the {rows:,} rows that were looked at, and may lose up to "
-        f"{cheapest.loss_upper:.4f}; raise --max-accuracy-loss, or give more rows that the model has not seen."
+        f"the cheapest, {cheapest.name}, loses {cost(before, cheapest.plan):.4f} on the {rows:,} rows that were looked "
+        f"at, and may lose up to {upper(cheapest):.4f}"
     )

@@ -28,11 +28,20 @@ MANY_PEOPLE = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """Cases (full rows of codes), and rows of the table with their labels.
+    """One half of the evidence.
 
-    ``observed`` are the protected values of the rows that the model does not take. ``people`` stand for the rows in
-    figures that need no labels but many people (indirect bits). ``unlabelled`` are further rows of this half whose
-    labels count nowhere, because the model knows them by heart.
+    Attributes
+    ----------
+    cases
+        Cases of the search, full rows of codes.
+    rows, labels
+        Rows of the table, and their labels.
+    observed
+        Protected values of the rows that the model does not take; None where it takes all of them.
+    people
+        Rows for figures that need no labels but many people (indirect bits).
+    unlabelled
+        Further rows of this half whose labels count nowhere, because the model was trained on them.
     """
 
     cases: Codes
@@ -50,9 +59,20 @@ class Half:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Halves:
-    """What repairs are chosen on, what they are judged on, and in words how the two were made.
+    """The two halves of the evidence, and how they were made.
 
-    ``training`` has the rows that repairs are fitted to. They are the plan's own, unless the model has memorised them.
+    Attributes
+    ----------
+    plan
+        What repairs are chosen on.
+    held_out
+        What they are judged on.
+    training
+        The rows that repairs are fitted to: the plan's own, unless the model has memorised them.
+    pool
+        Every case of the plan's half, for training.
+    evidence
+        How many there are, and in words how the halves were made.
     """
 
     plan: Half
@@ -121,7 +141,7 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
         if not rows_for_cases:
             raise
         pool, judged = plan_rows.codes[rng.permutation(len(plan_rows))], judge_rows.codes
-        notes += ["the search found nobody whose twins are told apart, so figures on cases are about rows."]
+        notes += ["the search found nobody whose twins differ, so figures on cases are about rows."]
     plan = _half(pool[:PLAN_CASES], plan_rows, subject)
     held_out = _half(judged[:HELD_OUT_CASES], judge_rows, subject)
     notes += _few(len(held_out.rows), regression=subject.schema.regression)

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbits._version import __version__
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.weights import neurons_in_words
 from fairbits.repair.records import Figures, Repair, RepairResult
-from fairbits.store import write_json, write_whole
+from fairbits.store import write_json, write_parquet
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
@@ -79,9 +78,7 @@ def write(
     made_with
         The identity of the run's subject, ingredient by ingredient.
     """
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(_rows(result), schema=COLUMNS), sink)
-    write_whole(folder / TABLE, memoryview(sink.getvalue()))
+    write_parquet(folder / TABLE, pa.Table.from_pylist(_rows(result), schema=COLUMNS))
     write_json(folder / DOCUMENT, {**document(result), "content": content, "made_with": made_with})
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
-from fairbits.models import Network, ending_of, estimator_of, load_model, load_with_encoding
+from fairbits.models import Network, ending_of, estimator_of, load_with_encoding
 from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
@@ -24,6 +24,8 @@ from fairbits.subject import Subject
 PY, PT2, KERAS, SKOPS = ".py", ".pt2", ".keras", ".skops"
 #: People whose scores files must give back, and by whom the cost of a decision is measured.
 _COMPARED, _TIMED = 500, 2_000
+#: Seconds that a file which was just written here may take to load again.
+_OWN_SECONDS = 120.0
 
 Writer = Callable[[Path], Callable[[Codes], npt.NDArray[Any]]]
 
@@ -145,7 +147,9 @@ def _skops(guard: Guard, subject: Subject, path: Path) -> Callable[[Codes], npt.
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise ModelError(f"scikit-learn or skops refused ({type(error).__name__}: {error}); use .py.") from None
     options = {name: value for name, value in subject.options.section().items() if value is not None}
-    grants = {**subject.options.grants(), "trust_pickle": True}  # our own file, just written
+    # Our own file, just written: a pipeline for every twin may take its time to load on a busy machine.
+    seconds = max(subject.options.max_seconds, _OWN_SECONDS)
+    grants = {**subject.options.grants(), "trust_pickle": True, "max_seconds": seconds}
     found, encoding = load_with_encoding(path, subject.schema, **options, **grants)
     return lambda codes: np.asarray(found.scores(encoding.encode(codes)))
 
@@ -154,8 +158,10 @@ def _onnx(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
     from fairbits.repair.proposals.onnx import write_guard_onnx
 
     write_guard_onnx(GuardArrays.of(guard), path)
-    loaded = load_model(path, schema=guard.schema)
-    return lambda codes: loaded.scores(guard.encoding.encode(codes))
+    found, own = load_with_encoding(path, guard.schema)
+    # Where categories are spread over the table's columns, the file is read as taking those, and makes them itself.
+    encoding = guard.encoding if found.inputs == guard.inputs else own
+    return lambda codes: found.scores(encoding.encode(codes))
 
 
 def _pt2(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:

@@ -32,7 +32,21 @@ ROWS_MEASURED = 3_000
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What stays the same whatever the network: the subject, and how its twins are told apart."""
+    """What stays the same whatever the network: the subject, and how scores of twins become classes.
+
+    Attributes
+    ----------
+    subject
+        The subject.
+    epsilon
+        Tolerance: scores at most this far apart may share a class.
+    partition
+        How scores become classes.
+    threads
+        Threads; None: all cores.
+    measure
+        What a repair lowers: "q_inf" (k) or "q_1".
+    """
 
     subject: Subject
     epsilon: float

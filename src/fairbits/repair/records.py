@@ -73,13 +73,29 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """What a fresh search found against a network."""
+    """What a fresh search found against a network: lower bounds of what there is.
+
+    Attributes
+    ----------
+    seed
+        Seed of the search.
+    evaluations
+        People asked about.
+    cases, id_cases
+        Distinct people found, and those whose twins do not all get the same decision.
+    id_rate
+        The share of the latter; None for a regression.
+    k_mean, k_max
+        Mean and largest number of classes among the cases.
+    q_inf_mean
+        Mean bits.
+    """
 
     seed: int
     evaluations: int
     cases: int
     id_cases: int
-    id_rate: float | None  # None for a regression
+    id_rate: float | None
     k_mean: float
     k_max: int
     q_inf_mean: float
@@ -96,7 +112,14 @@ class Attack(Protocol):
 class Fitted:
     """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file.
 
-    ``estimator`` is the fitted object of its library; None for a native network.
+    Parameters
+    ----------
+    model
+        The model.
+    encoding
+        How people become its inputs.
+    estimator
+        The fitted object of its library; None for a native network.
     """
 
     model: Model
@@ -108,12 +131,48 @@ class Fitted:
 class Repair:
     """One repaired model, with what was done to it and how it does on both halves of the evidence.
 
-    ``k_max_proved`` is the most classes that anybody can have, with the reason in ``proof``; None where nothing is
-    proved. ``loss_upper`` and ``balanced_loss_upper`` are the upper ends of what it loses on the plan's rows;
-    ``within_budget`` says that both keep the budget. ``dominated`` says that another one is at least as good in
-    everything on the plan's half, and better in something; ``on_front`` says the same of the held-out half, turned
-    round. ``raises`` says what there is more of than before on the plan's half, in words: people who flip, or mean k
-    of rows. It is empty for a repair that may be chosen.
+    Attributes
+    ----------
+    name, words
+        What it is called in files and options, and what was done, in a line.
+    network
+        The repaired model.
+    neurons
+        Neurons that are held, with their values.
+    shrink
+        Share by which what protected inputs add was moved to its mean, 0 to 1.
+    retrained
+        Whether it was trained further or anew.
+    plan, held_out
+        Its figures on the half that repairs are chosen on, and on the half that judges.
+    within_budget
+        Whether the upper ends of what it loses on the plan's rows keep to the accuracy that may be lost.
+    yardstick
+        Whether it is there for comparison only.
+    on_front
+        Whether no other repair is at least as good in everything on the held-out half, and better in something.
+    k_max_proved, proof
+        The most classes that anybody can have, and why; None and "" where nothing is proved.
+    dominated
+        Whether another repair is at least as good in everything on the plan's half, and better in something.
+    raises
+        What there is more of than before on the plan's half, in words: people who flip, or mean k of rows. "" for a
+        repair that may be chosen.
+    loss_upper, balanced_loss_upper
+        Upper ends of the accuracy and the balanced accuracy lost on the plan's rows; statistical.
+    held_out_loss_low, held_out_loss_high
+        95 % interval of the accuracy lost on held-out rows.
+    source
+        What is written to a file, where that is not the model itself.
+    family
+        The proposer that made it.
+    coding
+        Which groups of people it was given, where it was given any.
+    fidelity, fidelity_apart
+        Share of held-out rows that a distilled model decides as the average over twins does, and how far its scores lie
+        from the average there, on the mean.
+    fitted
+        A model that was fitted anew, with inputs of its own; None otherwise.
     """
 
     name: str
@@ -133,19 +192,31 @@ class Repair:
     raises: str = ""
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
-    held_out_loss_low: float | None = None  # 95 % interval of the accuracy lost on held-out rows
+    held_out_loss_low: float | None = None
     held_out_loss_high: float | None = None
-    source: Any = field(default=None, repr=False, compare=False)  # what is written, where it is not the model itself
-    family: str = "repair"  # who proposed it: the name of its proposer
-    coding: str = ""  # which groups it was told about, where it was told any
-    fidelity: float | None = None  # share of held-out rows that a distilled model decides as the average does
-    fidelity_apart: float | None = None  # how far its scores lie from the average there, on the mean
-    fitted: Fitted | None = field(default=None, repr=False)  # a model that was fitted anew, with its own inputs
+    source: Any = field(default=None, repr=False, compare=False)
+    family: str = "repair"
+    coding: str = ""
+    fidelity: float | None = None
+    fidelity_apart: float | None = None
+    fitted: Fitted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRate:
-    """What one group of people gets: its selection rate, and its rates among those labelled for and against."""
+    """What one group of people gets.
+
+    Attributes
+    ----------
+    name
+        The group.
+    people
+        Number of people.
+    selection_rate
+        Share that is decided favourably.
+    true_positive_rate, false_positive_rate
+        That share among those labelled favourable, and among the others; None where there are none.
+    """
 
     name: str
     people: int
@@ -158,8 +229,20 @@ class GroupRate:
 class RepairGroup:
     """Differences between groups of people: the largest rate minus the smallest.
 
-    ``average_odds`` is the mean of the differences in true and false positive rates. Groups in ``too_small`` count
-    nowhere.
+    Attributes
+    ----------
+    attributes
+        The attributes by which people are grouped.
+    groups
+        The rates of each group.
+    too_small
+        Groups that count nowhere, for want of people.
+    selection
+        Difference in selection rates; None with fewer than two groups.
+    equal_opportunity
+        Difference in true positive rates.
+    average_odds
+        Mean of the differences in true and false positive rates.
     """
 
     attributes: tuple[str, ...]
@@ -172,7 +255,19 @@ class RepairGroup:
 
 @dataclass(frozen=True, slots=True)
 class RepairEvidence:
-    """How much the repairs were planned and judged on."""
+    """How much the repairs were planned and judged on.
+
+    Attributes
+    ----------
+    plan_cases, plan_rows
+        Cases of the search and rows of the table that repairs were chosen on.
+    held_out_cases, held_out_rows
+        Those that they were judged on.
+    rows_unseen_by_model
+        Whether the model was not trained on the rows that judge.
+    notes
+        How the halves were made, as sentences.
+    """
 
     plan_cases: int
     plan_rows: int

@@ -489,4 +489,4 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
 
 
 def _silent(_: str) -> None:
-    """Nobody watches."""
+    """Default callback: ignore progress."""

@@ -18,6 +18,7 @@ from fairbits.report.markdown import text as cell
 from fairbits.report.page import rendered
 from fairbits.report.words import number, percent
 from fairbits.store import write_whole
+from fairbits.subject import Quality
 
 PAGE, MARKDOWN = "alternatives.html", "alternatives.md"
 AS_IS = "as it is"
@@ -28,18 +29,45 @@ Estimated = Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class AlternativesData:
-    """Everything on the page."""
+    """Everything on the page of alternatives.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    quality
+        What ``accuracy`` is, in words.
+    regression
+        Whether the model predicts a number.
+    candidates
+        The models as JSON: the front first, by what they cost, then the others.
+    evidence
+        How many cases and rows there were, as JSON.
+    left_out
+        What could not be tried, each with the reason.
+    warnings
+        What a reader must know, as sentences.
+    seed, epsilon
+        The terms.
+    command
+        The command that makes the page again.
+    agreement
+        How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
+    agreement
+        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     quality: str
     regression: bool
-    candidates: Sequence[Mapping[str, Any]]  # the front first, by what they cost; then the others
+    candidates: Sequence[Mapping[str, Any]]
     evidence: Mapping[str, Any]
     left_out: Sequence[Mapping[str, str]]
     warnings: Sequence[str]
     seed: int
     epsilon: float
     command: str
+    agreement: Quality | None = None
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
@@ -92,6 +120,7 @@ def alternatives_of(document: Mapping[str, Any]) -> AlternativesData:
         seed=document["seed"],
         epsilon=document["epsilon"],
         command=document.get("command", ""),
+        agreement=None if document.get("agreement") is None else Quality.of_figures(document["agreement"]),
     )
 
 
@@ -180,6 +209,8 @@ def alternatives_markdown(data: AlternativesData) -> str:
         The record.
     """
     lines = [f"# {cell(data.subject)}: alternatives", "", cell(data.sentence, 400), ""]
+    if data.agreement is not None:
+        lines += [cell(line, 400) for line in data.agreement.lines()] + [""]
     lines += [
         f"Judged on {data.evidence['held_out_rows']:,} rows that no candidate has seen; intervals at 95 %. * marks "
         f"those that no other beats in {data.quality}, direct bits, impact ratio and indirect bits.",

@@ -17,6 +17,7 @@ from fairbits.report.figures.svg import inline_svg
 from fairbits.report.page import rendered
 from fairbits.report.words import number
 from fairbits.store import write_whole
+from fairbits.subject import Quality
 
 #: The strategy that the others are tested against.
 YARDSTICK = "dice"
@@ -42,7 +43,19 @@ KIND = (
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One strategy: mean and deviation of every figure, its single runs, and how it stands against the yardstick."""
+    """One strategy in a comparison.
+
+    Attributes
+    ----------
+    strategy
+        Its name.
+    figures
+        By name, mean and standard deviation over the runs; None where no run has it.
+    runs
+        Figures of each run.
+    effect
+        How it compares with the yardstick; None for the yardstick itself.
+    """
 
     strategy: str
     figures: Mapping[str, tuple[float | None, float | None]]
@@ -62,7 +75,33 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class ContestData:
-    """Everything on the page; contenders are ordered by what they found."""
+    """Everything on the page of a comparison of strategies.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    terms
+        Budget, repeats and seed, in words.
+    repeats
+        Runs of each strategy.
+    contenders
+        The strategies, those that found the most ID cases first.
+    leaves
+        Leaves of the tree by which it is counted how varied the cases are.
+    left_out
+        Strategies that the model could not serve, with the reason.
+    idle
+        Strategies that evaluated no person in at least one run.
+    sentence
+        Who found the most, as far as the test can say.
+    command
+        The command that makes the page again.
+    quality
+        How the model agrees with the labels, and its decision rule; None where that is not known.
+    quality
+        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
+    """
 
     subject: str
     terms: str
@@ -70,9 +109,10 @@ class ContestData:
     contenders: tuple[Contender, ...]
     leaves: int
     left_out: Mapping[str, str]
-    idle: Sequence[str]  # evaluated no person in at least one run
+    idle: Sequence[str]
     sentence: str
     command: str
+    quality: Quality | None = None
 
 
 def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
@@ -102,6 +142,7 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
         idle=document["idle"],
         sentence=document["sentence"],
         command=command,
+        quality=None if document.get("quality") is None else Quality.of_figures(document["quality"]),
     )
 
 

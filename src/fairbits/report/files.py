@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from fairbits.errors import OptionError
 from fairbits.report.html import render_html
@@ -35,11 +37,35 @@ def write_report(data: ReportData, folder: Path) -> Path:
     OptionError
         If the folder cannot be written to.
     """
-    page, document, summary = render_html(data), render_markdown(data), summary_of(data)
+    return write_faces(folder, data, page=render_html(data), markdown=render_markdown(data), summary=summary_of(data))
+
+
+def write_faces(folder: Path, data: ReportData, *, page: str, markdown: str, summary: Mapping[str, Any]) -> Path:
+    """Write the three faces of a report, and the manifest of its folder last.
+
+    Parameters
+    ----------
+    folder
+        Where to; made where it is missing.
+    data
+        The record of the report, for the manifest.
+    page, markdown, summary
+        The content of report.html, report.md and summary.json.
+
+    Returns
+    -------
+    Path
+        Path of report.html.
+
+    Raises
+    ------
+    OptionError
+        If the folder cannot be written to.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / HTML, page.encode())
-        write_whole(folder / MARKDOWN, document.encode())
+        write_whole(folder / MARKDOWN, markdown.encode())
         write_json(folder / SUMMARY, summary)
         about = {"subject": data.about.subject, "identity": data.remaking.identity, "run": data.remaking.created}
         write_manifest(folder, about=about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from fairbits.errors import OptionError, choose_from
 from fairbits.report.page import rendered
 from fairbits.store import write_json, write_whole
+from fairbits.subject import Quality
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
 #: What models can be ranked by.
@@ -22,11 +24,45 @@ RANKS = {
 
 @dataclass(frozen=True, slots=True)
 class FleetMember:
-    """One subject of a fleet. With an ``error`` (a sentence) the figures are missing."""
+    """One subject of a fleet. With an ``error`` the figures are missing.
+
+    Attributes
+    ----------
+    name, source
+        What it is called, and where it was loaded from.
+    report
+        Its page, relative to the index; None where there is none.
+    sentence
+        What the report says first.
+    bits, bits_limit
+        Largest Q∞ that was found, a lower bound, and the largest that there can be.
+    k_max, k_max_on_data
+        Largest number of classes found, and among the rows of the table.
+    flip_rate, split_rate
+        Share of rows whose twins do not all get the same decision, and share with more than one class.
+    id_cases, cases
+        Cases with different decisions, and all cases.
+    seconds
+        Time of the audit.
+    error
+        Why there are no figures, in a sentence; None where there are.
+    rows
+        Rows of the table.
+    m
+        Twins of a person.
+    k_proved
+        The most classes that anybody can have, proved; None where nothing is.
+    indirect, indirect_about
+        Bits that the score carries about a protected attribute, at least, and the attribute with the most.
+    quality
+        How the model agrees with the labels, and its decision rule; None where there are no labels.
+    scores_only
+        Whether there is no model, and so no twins: bits and k cannot be known.
+    """
 
     name: str
     source: str
-    report: str | None = None  # relative to the index
+    report: str | None = None
     sentence: str = ""
     bits: float | None = None
     bits_limit: float | None = None
@@ -39,11 +75,17 @@ class FleetMember:
     seconds: float | None = None
     error: str | None = None
     rows: int | None = None
-    m: int | None = None  # twins of a person
-    k_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
-    indirect: float | None = None  # bits that the score tells about a protected attribute, at least; the most of all
-    indirect_about: str = ""  # which attribute that is
-    scores_only: bool = False  # no model, so no twins: bits and k cannot be known
+    m: int | None = None
+    k_proved: int | None = None
+    indirect: float | None = None
+    indirect_about: str = ""
+    quality: Mapping[str, Any] | None = None
+    scores_only: bool = False
+
+    @property
+    def agreement(self) -> tuple[str, ...]:
+        """How the model agrees with the labels, and its decision rule, in a line or two."""
+        return () if self.quality is None else Quality.of_figures(dict(self.quality)).lines()
 
     @property
     def used(self) -> float:
@@ -76,7 +118,21 @@ class FleetMember:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All of them, and on which terms they were audited."""
+    """The subjects of a fleet, and the terms on which they were audited.
+
+    Parameters
+    ----------
+    folder
+        Where their runs are.
+    terms
+        Budget and seed, in words.
+    created
+        When the page was made.
+    subjects
+        The subjects with their figures.
+    rank
+        What they are ordered by: "people", "found", "proved" or "bits".
+    """
 
     folder: str
     terms: str
@@ -118,9 +174,9 @@ class Fleet:
         first = ranked[0]
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
         if not any(one.bits for one in ranked):
-            told = max(ranked, key=lambda one: one.indirect or 0.0)
-            if told.indirect:
-                found = f"of “{told.name}” tells at least {told.indirect:.2f} bits about {told.indirect_about}"
+            worst = max(ranked, key=lambda one: one.indirect or 0.0)
+            if worst.indirect:
+                found = f"of “{worst.name}” tells at least {worst.indirect:.2f} bits about {worst.indirect_about}"
                 none = f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute"
                 return f"{none}; the score {found}{rest}."
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."

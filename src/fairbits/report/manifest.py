@@ -21,7 +21,17 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileHash:
-    """One file: its path below the folder, with ``/``, its size and its SHA-256."""
+    """One file of a run.
+
+    Attributes
+    ----------
+    path
+        Its path below the folder, with ``/``.
+    bytes
+        Its size.
+    sha256
+        Its SHA-256, in hexadecimal.
+    """
 
     path: str
     bytes: int

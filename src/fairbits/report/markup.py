@@ -13,14 +13,14 @@ _FORMULA = re.compile(r"^([=+\-@])")
 _NUMBER = re.compile(NUMBER)
 
 
-def text(value: str, most: int = 120) -> str:
+def text(value: str, max_length: int = 120) -> str:
     r"""Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
     Parameters
     ----------
     value
         Any text.
-    most
+    max_length
         Length at most.
 
     Returns
@@ -33,19 +33,19 @@ def text(value: str, most: int = 120) -> str:
     >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
     \<b\>=1+1\|\*x\* '=HYPERLINK(1)
     """
-    safe = _FORMULA.sub(r"'\1", shortened(value, most))
+    safe = _FORMULA.sub(r"'\1", shortened(value, max_length))
     # A full stop or a colon inside a word makes some readers see an address.
     return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
 
 
-def value_text(value: str, most: int = 120) -> str:
+def value_text(value: str, max_length: int = 120) -> str:
     """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
 
     Parameters
     ----------
     value
         Value of an attribute.
-    most
+    max_length
         Length at most.
 
     Returns
@@ -58,7 +58,7 @@ def value_text(value: str, most: int = 120) -> str:
     >>> print(value_text("-710"), value_text("-1+1"))
     -710 '-1+1
     """
-    return value if _NUMBER.match(value) and len(value) <= most else text(value, most)
+    return value if _NUMBER.match(value) and len(value) <= max_length else text(value, max_length)
 
 
 def table(heads: list[str], rows: Iterable[Iterable[str]], *, right: int = 99) -> Iterator[str]:

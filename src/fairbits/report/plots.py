@@ -1,6 +1,6 @@
 """The report's pictures as functions: ``fairbits.plot.twins(case, run)`` … give figures that show in a notebook.
 
-A figure is an ordinary matplotlib figure, made without pyplot: nobody's settings are touched, and ``savefig`` works.
+A figure is an ordinary matplotlib figure, made without pyplot: global settings stay as they are, and ``savefig`` works.
 """
 
 from __future__ import annotations

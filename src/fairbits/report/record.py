@@ -16,29 +16,71 @@ from fairbits.subject import Quality
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What was examined."""
+    """What was examined.
+
+    Attributes
+    ----------
+    subject
+        The subject's name.
+    protected, sizes
+        The protected attributes, and how many values each has.
+    m, bits_limit
+        Twins of a person, and the most bits that they can show.
+    epsilon, partition
+        Tolerance, and how scores become classes.
+    rows
+        Rows of the table.
+    domain
+        How many different people the free attributes allow; infinite where one is real.
+    target, favourable
+        The column that is predicted and the class whose probability is the score; None where there is none.
+    regression
+        Whether the model predicts a number.
+    model
+        What the model is, in words.
+    notes
+        What was guessed or fell back, as sentences.
+    quality
+        How the model agrees with the labels.
+    blind
+        Whether no twin can score differently, by the way the model is made.
+    """
 
     subject: str
     protected: tuple[str, ...]
-    sizes: tuple[int, ...]  # values of each protected attribute
+    sizes: tuple[int, ...]
     m: int
     bits_limit: float
     epsilon: float
     partition: str
     rows: int
-    domain: float  # how many different people the free attributes allow; infinite where one is real
+    domain: float
     target: str | None
     favourable: str | None
     regression: bool
     model: str
     notes: tuple[str, ...]
     quality: Quality
-    blind: bool = False  # no twin can score differently, by the way the model is made
+    blind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Remaking:
-    """How to get the same figures again."""
+    """How to get the same figures again.
+
+    Attributes
+    ----------
+    commands
+        The commands, one after the other.
+    seed
+        Seed of the search.
+    identity
+        The subject's identity, in short.
+    versions
+        Versions of fairbits and of what it computes with.
+    created, status, budget
+        When the run was begun, how it ended, and what it could use.
+    """
 
     commands: tuple[str, ...]
     seed: int
@@ -51,7 +93,17 @@ class Remaking:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """The largest k among people this close to the table."""
+    """The largest k among people this close to the table.
+
+    Attributes
+    ----------
+    people
+        Who they are, in words.
+    k, bits
+        The largest k and Q∞ known among them; None where there is none.
+    exact
+        Whether there cannot be a larger one among them; otherwise the figures are lower bounds.
+    """
 
     people: str
     k: int | None
@@ -66,7 +118,31 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the rows of the table experience. ``figures`` are those of ``fairbits measure``, under the same names."""
+    """What the rows of the table experience.
+
+    Attributes
+    ----------
+    rows, rows_total
+        Rows examined, and rows of the table.
+    figures
+        Those of ``fairbits measure --json``, under the same names.
+    flip_rate, split_rate
+        Share of rows whose twins do not all get the same decision (None for a regression), and share with more than one
+        class.
+    k_mean
+        Mean number of classes.
+    histogram
+        Pairs of k and the number of rows with it.
+    stakes
+        By protected value, how often it gets the lowest and the highest score.
+    bound_bits, bound_rate, bound_confidence
+        At most ``bound_rate`` of the population use more than ``bound_bits``, with this confidence.
+    noise
+        How far answers vary; None where the model always answers the same.
+    harms, harmed_people
+        What each protected value does to scores and decisions, in the order of the stakes, and how many people that
+        rests on.
+    """
 
     rows: int
     rows_total: int
@@ -79,9 +155,9 @@ class Measured:
     bound_bits: float
     bound_rate: float
     bound_confidence: float
-    noise: Noise | None = None  # None where the model always answers the same
-    harms: tuple[Harm, ...] = ()  # in the order of the stakes
-    harmed_people: int = 0  # whom they rest on
+    noise: Noise | None = None
+    harms: tuple[Harm, ...] = ()
+    harmed_people: int = 0
 
     @property
     def complete(self) -> bool:
@@ -91,7 +167,17 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The search so far, at one moment."""
+    """The search so far, at one moment.
+
+    Attributes
+    ----------
+    seconds
+        Time of the search.
+    cases, id_cases
+        Cases, and those with different decisions, by then.
+    k_max
+        Largest number of classes by then.
+    """
 
     seconds: float
     cases: int
@@ -101,20 +187,62 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What the search found. ``figures`` are those of its summary."""
+    """What the search found.
+
+    Attributes
+    ----------
+    figures
+        Those of its summary, under the same names.
+    histogram
+        Triples of k, the number of cases with it, and those of them with different decisions.
+    progress
+        The search at equal steps of time.
+    stakes
+        By protected value, how often it gets the lowest and the highest score among the cases.
+    """
 
     figures: Mapping[str, Any]
-    histogram: tuple[tuple[int, int, int], ...]  # k, cases, of them with a flipped decision
+    histogram: tuple[tuple[int, int, int], ...]
     progress: tuple[Moment, ...]
     stakes: tuple[Stake, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """One person: who they are, and the scores of all their twins."""
+    """One person: who they are, and the scores of all their twins.
+
+    Attributes
+    ----------
+    rank
+        Place among the people shown, from 1.
+    real
+        Whether it is a row of the table; otherwise somebody whom the search found.
+    place
+        Where to find them: row and line of the table, or the number of the case.
+    k, q_inf, q_1
+        Number of classes, and bits.
+    low, high
+        Lowest and highest score of the twins.
+    worst, best
+        The twins that get them, in words.
+    twins
+        Number of twins that can exist; rules may leave some out.
+    favourable
+        How many of them are decided favourably.
+    flips
+        Whether the twins do not all get the same decision.
+    attributes
+        Names and values of the attributes that are not protected.
+    scores
+        Score of every twin; NaN for one that cannot exist.
+    classes
+        The class of every score, 0 at the lowest, -1 for none; empty where vectors of scores are compared.
+    own
+        Protected values of a real row; a person whom the search found has none.
+    """
 
     rank: int
-    real: bool  # a row of the table
+    real: bool
     place: str
     k: int
     q_inf: float
@@ -123,27 +251,51 @@ class Portrait:
     high: float
     worst: str
     best: str
-    twins: int  # twins that can exist; rules may leave some out
-    favourable: int  # of them with a favourable decision
+    twins: int
+    favourable: int
     flips: bool
-    attributes: Mapping[str, str]  # those that are not protected
-    scores: tuple[float, ...]  # NaN for a twin that cannot exist
-    classes: tuple[int, ...]  # the ε-class of every score, 0 at the lowest, -1 for none; empty where vectors count
-    own: Mapping[str, str] = field(default_factory=dict)  # the protected values of a real row; a found person has none
+    attributes: Mapping[str, str]
+    scores: tuple[float, ...]
+    classes: tuple[int, ...]
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The protected attributes and their values, in the order of the scores (the last one changes fastest)."""
+    """The protected attributes and their values, in the order of the scores (the last one changes fastest).
+
+    Attributes
+    ----------
+    names
+        The attributes.
+    values
+        The values of each.
+    threshold
+        Scores from here on are favourable; None where no score decides by itself.
+    """
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
-    threshold: float | None  # scores from here on are favourable; None where no score decides by itself
+    threshold: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReportLayer:
-    """One layer as debugging saw it; layer 0 is the protected input."""
+    """One layer as debugging saw it; layer 0 is the protected input.
+
+    Attributes
+    ----------
+    layer, width
+        Its number, and how many neurons it has.
+    delta
+        How far apart twins are in this layer, on the mean over the cases.
+    rho
+        How much more that is than before the layer; None where the rule gives none.
+    votes
+        In how many cases this layer has the largest ρ.
+    suspect
+        Whether it is the layer that most cases point at.
+    """
 
     layer: int
     width: int
@@ -157,7 +309,25 @@ class ReportLayer:
 class Neuron:
     """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed.
 
-    The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other. ``acd_choosing`` ranks.
+    The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other.
+
+    Attributes
+    ----------
+    layer, neuron
+        Where it is: layers from 1, neurons from 0.
+    acd, acd_low, acd_high
+        Mean k with the neuron on (at its mean) less mean k with it off (at its minimum), as a share of mean k with
+        nothing held, and its 95 % interval; None where one of the two does not keep the accuracy.
+    hold, statistic
+        The value, and what it is: "mean", "min" and so on.
+    accuracy, k_mean
+        Accuracy and mean k with the neuron held.
+    acd_choosing
+        The same from the half of the cases that chooses; neurons are ranked by it.
+    label
+        Of a split: whom it sends to the left.
+    curve
+        Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
     """
 
     layer: int
@@ -168,7 +338,7 @@ class Neuron:
     accuracy: float | None
     k_mean: float | None
     acd_choosing: float | None = None
-    label: str = ""  # of a split: whom it sends to the left
+    label: str = ""
     acd_low: float | None = None
     acd_high: float | None = None
     #: Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
@@ -177,7 +347,19 @@ class Neuron:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bits of one protected attribute: alone, and its Shapley share."""
+    """Bits of one protected attribute.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    alone
+        Mean Q∞ when it alone varies, in bits.
+    shapley
+        Its Shapley share, in bits.
+    share
+        The same as a share of all, 0 to 1.
+    """
 
     attribute: str
     alone: float
@@ -187,7 +369,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Bits when just these attributes vary."""
+    """Bits when just these attributes vary.
+
+    Attributes
+    ----------
+    attributes
+        The attributes.
+    q_inf, q_1
+        Mean Q∞ and Q1 over the cases, in bits.
+    """
 
     attributes: tuple[str, ...]
     q_inf: float
@@ -196,7 +386,17 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A set of neurons held together: how many, which, and the share of the bits that it explains."""
+    """A set of neurons held together.
+
+    Attributes
+    ----------
+    size, words
+        How many neurons, and which.
+    explained, low, high
+        Share of the bits that it explains, with its 95 % interval.
+    accuracy
+        Accuracy with the set held; None without labels.
+    """
 
     size: int
     words: str
@@ -208,7 +408,19 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The share of the data and of the single training in what is made of some attributes."""
+    """The share of the data and of the single training in the bits of some attributes.
+
+    Attributes
+    ----------
+    attributes
+        The attributes that vary.
+    shared, low, high
+        The share that any training on these rows has, with its 95 % interval.
+    own
+        How far the model under test agrees with the others; None where that is not known.
+    effect
+        How far a training separates twins, in units of the score.
+    """
 
     attributes: tuple[str, ...]
     shared: float
@@ -220,7 +432,43 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Debugged:
-    """Where the bits come from. ``document`` is debug.json."""
+    """Where the bits come from.
+
+    Attributes
+    ----------
+    samples, samples_worst
+        Cases looked at, and the worst ones among them.
+    k_mean, accuracy
+        Mean k of the cases, and accuracy of the model; None without labels.
+    suspect
+        Number of the layer that most cases point at; None where there is no hidden layer.
+    layers, neurons
+        The layers, and the neurons that matter most.
+    shares, together
+        Bits of each protected attribute, and of sets of them.
+    q_inf
+        Mean Q∞ of all together; None where attributes were not looked at.
+    origin
+        Data or training, in words.
+    splits
+        The same in figures, for all attributes and for each.
+    labels
+        What the labels themselves carry, in words.
+    notes
+        What a reader must know, as sentences.
+    document
+        The content of debug.json.
+    units
+        "layers", or "trees": ``layers`` are trees then, and ``neurons`` their splits.
+    rule
+        How layers are compared: "spread" or "paper".
+    measure
+        What is lowered: "q_inf" (k) or "q_1".
+    vote
+        How the suspect layer was chosen, in words.
+    sets, minimal
+        Sets of neurons, one more each time, and the smallest one that explains most of the bits.
+    """
 
     samples: int
     samples_worst: int
@@ -252,7 +500,29 @@ class Debugged:
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """One repair on held-out evidence."""
+    """One repair on held-out evidence.
+
+    Attributes
+    ----------
+    name, words
+        What it is called, and what was done.
+    accuracy, k_mean, id_rate
+        Accuracy, mean k, and the share whose twins get different decisions (None for a regression).
+    within_budget
+        Whether it keeps to the accuracy that may be lost.
+    yardstick
+        Whether it is there for comparison only.
+    on_front
+        Whether none beats it on the evidence that it was chosen on.
+    chosen
+        Whether it is the one that was written.
+    k_max_proved
+        The most classes that anybody can have, proved; None where nothing is.
+    change_low, change_high
+        95 % interval of what accuracy gains on held-out rows (below 0: a loss).
+    raises
+        What there is more of on the plan's half: people who flip, or mean k of rows.
+    """
 
     name: str
     words: str
@@ -261,17 +531,27 @@ class Mend:
     id_rate: float | None
     within_budget: bool
     yardstick: bool
-    on_front: bool  # none beats it on the evidence that it was chosen on
+    on_front: bool
     chosen: bool
-    k_max_proved: int | None = None  # the most classes that anybody can have; None where nothing is proved
-    change_low: float | None = None  # 95 % interval of what accuracy gains on held-out rows (below 0: a loss)
+    k_max_proved: int | None = None
+    change_low: float | None = None
     change_high: float | None = None
     raises: str = ""  # what there is more of on the plan's half: people who flip, or mean k of rows
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure before and after the chosen repair."""
+    """One figure before and after the chosen repair.
+
+    Attributes
+    ----------
+    name
+        The figure, in words.
+    before, after
+        Its values; None where there is none.
+    kind
+        How it is shown: "share", "number" or "whole".
+    """
 
     name: str
     before: float | None
@@ -281,7 +561,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """Differences between groups of people before and after: largest rate minus smallest."""
+    """Differences between groups of people before and after: largest rate minus smallest.
+
+    Attributes
+    ----------
+    attributes
+        The attributes by which people are grouped.
+    selection, equal_opportunity, average_odds
+        Differences in selection rates, in true positive rates, and in average odds; before and after.
+    """
 
     attributes: tuple[str, ...]
     selection: tuple[float | None, float | None]
@@ -291,7 +579,31 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What repairs cost and buy. ``document`` is repair.json; ``chosen`` is "" where none keeps the budget."""
+    """What repairs cost and buy.
+
+    Attributes
+    ----------
+    chosen, words
+        The repair that was written, and what was done; "" where none keeps the budget.
+    max_accuracy_loss
+        The accuracy that may be lost.
+    accuracy_before, k_mean_before
+        Figures of the model as it is, on held-out evidence.
+    held_out_cases, held_out_rows, rows_unseen
+        How many cases and rows judge, and whether the model was not trained on those rows.
+    repairs
+        All repairs.
+    changes, groups
+        What the chosen one changes, in figures and for groups of people.
+    files
+        The files that were written.
+    warnings
+        What a reader must know, as sentences.
+    document
+        The content of repair.json.
+    proof, k_max_proved
+        What is proved of the chosen one, and the most classes that anybody can have; "" and None where nothing is.
+    """
 
     chosen: str
     words: str
@@ -323,12 +635,52 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """Everything that a report says. A stage that was not run is None."""
+    """Everything that a report says. A stage that was not run is None.
+
+    Attributes
+    ----------
+    about
+        What was examined, and on which terms.
+    bits
+        Largest Q∞ that is known, in bits.
+    sentence
+        The first sentence of the page: what leads, and what the model uses directly.
+    direct
+        What the model uses directly, alone.
+    examined, not_examined
+        What the figures are about, and what they are not about, as sentences.
+    near
+        The largest k among people at most so far from the table.
+    measured
+        The rows of the table.
+    searched
+        What the search found.
+    axes
+        The protected attributes and their values, in the order of a portrait's scores.
+    people
+        The people shown.
+    debugged, repaired
+        Where the bits come from, and what repairs cost and buy; None where that was not run.
+    remaking
+        How to get the same figures again.
+    warnings
+        What a reader must know, as sentences.
+    certified
+        Statements about everybody.
+    proxies
+        The document of proxies.json; None where that was not run.
+    opening
+        What a reviewer looks for first: affected people, files and hashes.
+    gate, gate_of_another
+        The document of gate.json where it is about this very model, and a sentence where it is about another one.
+    files
+        Hashes of the files of the run, the report itself left out.
+    """
 
     about: About
     bits: float
-    sentence: str  # both: what leads, and what the model uses directly
-    direct: str  # what it uses directly, alone
+    sentence: str
+    direct: str
     examined: tuple[str, ...]
     not_examined: tuple[str, ...]
     near: tuple[Near, ...]
@@ -341,8 +693,8 @@ class ReportData:
     remaking: Remaking
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
-    proxies: Mapping[str, Any] | None = None  # the document of proxies.json
+    proxies: Mapping[str, Any] | None = None
     opening: Opening = field(default_factory=Opening)
-    gate: Mapping[str, Any] | None = None  # the document of gate.json, where it is about this very model
-    gate_of_another: str = ""  # that it is about another one, in words
-    files: tuple[FileHash, ...] = ()  # of the run; not the report itself
+    gate: Mapping[str, Any] | None = None
+    gate_of_another: str = ""
+    files: tuple[FileHash, ...] = ()

@@ -11,9 +11,8 @@ from typing import Any, cast
 from markupsafe import Markup
 
 from fairbits._version import __version__
-from fairbits.errors import OptionError
-from fairbits.report.files import HTML, MARKDOWN, SUMMARY
-from fairbits.report.manifest import FACES, files_of, write_manifest
+from fairbits.report.files import write_faces
+from fairbits.report.manifest import FACES, files_of
 from fairbits.report.markdown import indirect_text, text
 from fairbits.report.page import part, rendered
 from fairbits.report.record import ReportData
@@ -23,7 +22,7 @@ from fairbits.report.sections.decided import Opening, sources_of
 from fairbits.report.sections.proxies import SECTION as INDIRECT
 from fairbits.report.sections.proxies import lead, pictures, plainly, summary
 from fairbits.report.summary import FORMAT
-from fairbits.store import plain, write_json, write_whole
+from fairbits.store import plain
 from fairbits.subject import Subject
 
 LIMITS = (
@@ -84,18 +83,7 @@ def write_scores_report(
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
     about["identity"] = data.remaking.identity
     whole = plain({**about, "format": FORMAT, **figures, "sentence": sentence, "proxies": summary(document)})
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / HTML, page.encode())
-        write_whole(folder / MARKDOWN, words.encode())
-        write_json(folder / SUMMARY, whole)
-        about = {"subject": subject.name, "identity": data.remaking.identity, "run": data.remaking.created}
-        write_manifest(folder, about=about)
-    except OSError as error:
-        raise OptionError(
-            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
-        ) from None
-    return folder / HTML
+    return write_faces(folder, data, page=page, markdown=words, summary=whole)
 
 
 def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: Mapping[str, Any]) -> ReportData:

@@ -21,7 +21,17 @@ Shards = Iterable[tuple[int, Any]]
 
 @dataclass(slots=True)
 class Carried:
-    """What became of all shards: results by number, and those that were given up."""
+    """What became of all shards.
+
+    Attributes
+    ----------
+    results
+        Results by number of the shard.
+    lost
+        Shards that were given up, with what went wrong last.
+    stopped
+        Whether somebody asked for an early end.
+    """
 
     results: dict[int, Any] = field(default_factory=dict)
     lost: dict[int, Fault] = field(default_factory=dict)

@@ -16,7 +16,25 @@ from fairbits.subject import Subject, differences
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """What a worker needs to have the subject of its coordinator, and no other."""
+    """What a worker needs to have the subject of its coordinator, and no other; make one with ``of``.
+
+    Attributes
+    ----------
+    name
+        The subject's name.
+    identity
+        Its identity, which a worker that loads it compares.
+    content
+        The subject itself, pickled; None where it cannot be.
+    source
+        Where to load it from; None where it has no file.
+    protected
+        Names of the protected attributes.
+    grants
+        What its files may do, as the user granted it.
+    repeats
+        Answers whose mean is a score.
+    """
 
     name: str
     identity: dict[str, Any]

@@ -85,7 +85,7 @@ class Workers:
 
     @property
     def many(self) -> bool:
-        """Whether several workers share a search that only the clock ends: one alone has nobody to share with."""
+        """Whether several workers share a search that only the clock ends: one alone shares with no other."""
         return self.executor_options.elsewhere
 
     @property
@@ -118,7 +118,7 @@ class Workers:
         """
         shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
         job = Job(_prepare, _perform, shared)
-        with open_executor(self.executor_options, job, stop=events.stop, tell=events.progress) as executor:
+        with open_executor(self.executor_options, job, stop=events.stop, progress=events.progress) as executor:
             events.started(executor.name, executor.slots)
             carried = carry_out(
                 executor,
@@ -154,4 +154,4 @@ def _prepare(shared: _Shared) -> WorkerSetup:
 
 
 def _perform(bench: WorkerSetup, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
-    return perform(bench, order, stop=signals.stop, progress=signals.tell)
+    return perform(bench, order, stop=signals.stop, progress=signals.progress)

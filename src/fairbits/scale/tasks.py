@@ -18,17 +18,34 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What a shard hears and says while it is being done."""
+    """How a shard that is being done learns of an early end, and reports progress.
 
-    stop: Callable[[], bool]  # whether to end early
-    tell: Callable[[Any], None]  # progress callback; ignored in another process
+    Attributes
+    ----------
+    stop
+        Whether to end early.
+    progress
+        Progress callback; ignored in another process.
+    """
+
+    stop: Callable[[], bool]
+    progress: Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """``prepare`` makes a worker's state from what all shards share, once; ``perform`` does a shard with it.
+    """What workers do with shards.
 
-    Both are functions of a module, because they go to other processes by their names.
+    Both functions belong to a module, because they go to other processes by their names.
+
+    Parameters
+    ----------
+    prepare
+        Makes a worker's state from what all shards share, once.
+    perform
+        Does one shard; takes the state, the shard and `Signals`.
+    shared
+        What all shards share.
     """
 
     prepare: Callable[[Any], Any]
@@ -38,7 +55,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a shard was not done: its kind, a sentence, and what was raised, where something was."""
+    """Why a shard was not done.
+
+    Attributes
+    ----------
+    kind
+        "killed", "memory", "disk", "connection", "head" (of a Ray cluster) or "error".
+    words
+        A sentence for people.
+    error
+        What was raised; None where a worker ended without raising anything.
+    """
 
     kind: str
     words: str

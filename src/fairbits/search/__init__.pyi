@@ -21,5 +21,6 @@ from .runner import Events as Events
 from .settings import Settings as Settings
 from .settings import problem_of as problem_of
 from .strategy import Strategy as Strategy
+from .summary import DISTANCES as DISTANCES
 from .tasks import Task as Task
 from .tasks import TaskPlan as TaskPlan

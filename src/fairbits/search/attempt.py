@@ -29,7 +29,15 @@ NATIVE_ASK = 1024
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A task that is handed out, and how many seconds of the run had passed by then."""
+    """A task that is handed out.
+
+    Attributes
+    ----------
+    task
+        The task.
+    elapsed
+        Seconds of the run that had passed by then.
+    """
 
     task: Task
     elapsed: float
@@ -37,7 +45,25 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
+    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once.
+
+    Attributes
+    ----------
+    problem
+        What is searched.
+    strategy
+        How it is searched.
+    layout
+        The columns of the cases.
+    folder
+        Where the run lies.
+    buckets
+        How many buckets, by the hash of the person, the rows of a part are cut into.
+    batch
+        People to ask the model about at a time; None: as many as a strategy asks about.
+    clock
+        Gives the time in seconds.
+    """
 
     problem: Problem
     strategy: Strategy
@@ -48,7 +74,7 @@ class WorkerSetup:
     clock: Clock = work_time
 
 
-def prepare(problem: Problem, strategy: Strategy) -> None:
+def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None:
     """Do everything that is done once, before the clock starts: compile, index, cluster.
 
     Parameters
@@ -57,14 +83,20 @@ def prepare(problem: Problem, strategy: Strategy) -> None:
         What is searched: the valid domain, real people, and moves.
     strategy
         How it is searched.
+    learn
+        Whether to learn what people of the table are like. Whoever hands all tasks to workers elsewhere only compiles,
+        so that they find everything compiled: what they need to know of the table each of them learns itself.
     """
     someone = problem.rows[:1]
-    problem.realism(someone)
+    if learn:
+        problem.realism(someone)
+    else:
+        problem.nearest.find(someone, threads=1)
     problem.evaluator.evaluate(someone)
     if problem.evaluator.has_gradients:
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
         problem.evaluator.foresight(someone, np.zeros(1, dtype=np.int64))
-    if strategy.rounds is None:
+    if learn and strategy.rounds is None:
         _ = problem.partitions
     strategy.prepare(problem)
 

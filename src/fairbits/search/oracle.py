@@ -135,7 +135,33 @@ class _Seeds:
 
 
 class Oracle:
-    """Answers strategies within a budget, and hands every distinct case to the sink."""
+    """Answers strategies within a budget, and hands every distinct case to the sink.
+
+    Parameters
+    ----------
+    problem
+        What is searched.
+    budget
+        When the search ends.
+    sink
+        Takes the cases that are kept.
+    seen
+        Keys of people who were asked about before; empty by default.
+    tally
+        Counts to go on from; zeros by default.
+    clock
+        Gives the time in seconds.
+    used_seconds
+        Seconds that earlier attempts used.
+    replay
+        The stretch that a resumed task repeats; None for a new one.
+    batch
+        People to ask the model about at a time; None: as many as a strategy asks about.
+    watch
+        Called with the counts and the seconds so far, now and then.
+    stop
+        Gives whether to end early.
+    """
 
     def __init__(
         self,

@@ -24,9 +24,24 @@ REDRAWS = 20
 class Problem:
     """One subject under search. People are full rows of codes; moves touch only the ``free`` columns.
 
-    ``person`` are the columns that say who somebody is: the free ones, and those that are immutable. ``within`` keeps
-    every proposal within so many changed attributes of the real row that it started from; ``min_plausibility`` keeps
-    everybody at least as ordinary as so many percent of the rows. The schema's rules hold for every proposal.
+    ``person`` are the columns that say who somebody is: the free ones, and those that are immutable. The schema's rules
+    hold for every proposal.
+
+    Parameters
+    ----------
+    evaluator
+        The model with its twins, as the search asks it.
+    table
+        The real people that searches start from.
+    within
+        Keeps every proposal within so many changed attributes of the real row that it started from; None sets no limit.
+    min_plausibility
+        Keeps everybody at least as ordinary as so many percent of the rows; None sets no limit.
+
+    Raises
+    ------
+    OptionError
+        If a limit makes no sense, or if no attribute may move.
     """
 
     def __init__(

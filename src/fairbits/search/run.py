@@ -212,7 +212,7 @@ class _Search:
             self.started = True
             self.begin = self.clock()
             return Ending()
-        prepare(self.problem, self.strategy)
+        prepare(self.problem, self.strategy, learn=not self.runner.many)
         batch = self.settings.batch
         if batch is None and self.writer.new:
             batch = batch_for(self.problem, self.settings.budget.seconds)

@@ -14,20 +14,48 @@ from fairbits.store import TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What a runner reports while tasks are being done, and whom it asks whether to stop."""
+    """Callbacks by which a runner reports what happens while tasks are being done.
 
-    started: Callable[[str, int], None]  # the name of the executor, and how many tasks it does at a time
-    done: Callable[[int, TaskRecord, float], None]  # the number of a task, its record, and seconds spent repeating
-    fault: Callable[[int, int, str, str], None]  # the number of a task, which attempt failed, the kind, and a sentence
-    progress: Callable[[Tally], None]  # how far the task in this process is
-    tick: Callable[[], None]  # now and then
-    elapsed: Callable[[], float]  # seconds of the run so far
+    Parameters
+    ----------
+    started
+        Called with the name of the executor, and how many tasks it does at a time.
+    done
+        Called with the number of a task, its record, and the seconds that it spent on repeating earlier work.
+    fault
+        Called with the number of a task, which attempt failed, the kind of trouble, and a sentence.
+    progress
+        Called with how far the task in this process is.
+    tick
+        Called now and then.
+    elapsed
+        Gives the seconds of the run so far.
+    stop
+        Gives whether to end early; None where nothing ends the run but its budget.
+    """
+
+    started: Callable[[str, int], None]
+    done: Callable[[int, TaskRecord, float], None]
+    fault: Callable[[int, int, str, str], None]
+    progress: Callable[[Tally], None]
+    tick: Callable[[], None]
+    elapsed: Callable[[], float]
     stop: Callable[[], bool] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the tasks ended: whether a person stopped them, and which were given up, with the reason."""
+    """How the tasks ended.
+
+    Attributes
+    ----------
+    stopped
+        Whether a person stopped them.
+    lost
+        Tasks that were given up, by number, with the reason.
+    attempts
+        How often a task was tried before it was given up.
+    """
 
     stopped: bool = False
     lost: Mapping[int, str] = field(default_factory=dict)

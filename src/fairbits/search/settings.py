@@ -14,6 +14,7 @@ from fairbits.search.registry import DEFAULT, STRATEGIES, check_able, check_own,
 from fairbits.search.strategy import Strategy, people_in
 from fairbits.store import Run
 from fairbits.subject import Subject
+from fairbits.text import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_measure(self.measure)
-        if self.seed < 0:
-            raise OptionError(f"the seed is {self.seed}; it must be 0 or larger.")
+        if not 0 <= self.seed < 1 << 128:
+            raise OptionError(f"the seed is {shortened(str(self.seed), 40)}; it must be from 0 to 2**128 - 1.")
         if self.batch is not None and self.batch < 1:
             raise OptionError(f"batch is {self.batch}; the model is asked about at least one person at a time.")
 

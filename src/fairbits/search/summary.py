@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
 MAX_SCORES = 200_000_000
-#: The largest k by how far a person may be from a real row.
-NEAR = ("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "k_max")
+#: The largest k by how far a person may be from a real row: the figure, and the people in words.
+DISTANCES = {
+    "k_max_on_data": "real rows",
+    "k_max_within_1": "1 attribute away",
+    "k_max_within_2": "2 attributes away",
+    "k_max_within_3": "3 attributes away",
+    "k_max": "anywhere",
+}
 
 #: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
 _LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
@@ -147,18 +153,18 @@ def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | N
     rows = oracle.problem.rows[oracle.problem.plausible_rows]
     exact = []
     if oracle.evaluator.blind:  # nobody's twins can differ, whoever was asked about
-        exact = list(NEAR)
+        exact = list(DISTANCES)
         figures.update(dict.fromkeys(exact, 1))
     elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
     elif len(rows) * oracle.evaluator.m <= MAX_SCORES and oracle.evaluator.native:
         on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
-        for name in NEAR[:-1]:
+        for name in list(DISTANCES)[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
     if not varies:  # chance alone reaches the limit of a model whose answers vary
         limit = round(2**oracle.evaluator.bits_limit)
-        exact += [name for name in NEAR if name not in exact and figures[name] == limit]
+        exact += [name for name in DISTANCES if name not in exact and figures[name] == limit]
     return exact
 
 

@@ -77,7 +77,19 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """All tasks of a search. ``count`` is None where only the clock ends it and workers take one task each."""
+    """All tasks of a search; make one with ``of``.
+
+    Attributes
+    ----------
+    strategy, seed
+        Name and seed of the search: the root of its randomness.
+    budget
+        What the whole search may use.
+    count
+        Number of tasks; None where only the clock ends the search and workers take one task each.
+    rounds
+        Number of rounds of a strategy that enumerates; None for one that goes on until the budget ends.
+    """
 
     strategy: str
     seed: int

@@ -5,6 +5,7 @@ from .files import plain as plain
 from .files import read_json as read_json
 from .files import read_parquet as read_parquet
 from .files import write_json as write_json
+from .files import write_parquet as write_parquet
 from .files import write_whole as write_whole
 from .filter import SECONDS as SECONDS
 from .filter import time_limit as time_limit

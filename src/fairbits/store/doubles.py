@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fairbits.errors import OptionError
-from fairbits.store.files import read_parquet, write_whole
+from fairbits.store.files import read_parquet, write_parquet
 from fairbits.store.location import is_local
 from fairbits.store.parts import FOLDER, Part
 from fairbits.store.records import BUCKET, Layout
@@ -78,10 +77,8 @@ def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
         Numbers of the evaluations.
     """
     table = pa.table({"evaluation": pa.array(found, pa.int64())}).replace_schema_metadata({_PARTS: _digest(parts)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="lz4", column_encoding={"evaluation": "DELTA_BINARY_PACKED"},
-                   use_dictionary=False)  # fmt: skip
-    write_whole(folder / FOLDER / NAME, memoryview(sink.getvalue()))
+    packed = {"evaluation": "DELTA_BINARY_PACKED"}
+    write_parquet(folder / FOLDER / NAME, table, compression="lz4", column_encoding=packed, use_dictionary=False)
 
 
 def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:

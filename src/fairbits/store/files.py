@@ -19,6 +19,8 @@ from fairbits.store.location import is_local
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Bits of the largest whole number in a file of a run: beyond them it is no float, and arithmetic would fail.
+_BITS = 1000
 #: A name that ends so is half-written: whoever finds one may delete it.
 TEMPORARY = ".tmp"
 #: The largest JSON files of runs, those of hundreds of repairs, have a few megabytes.
@@ -110,6 +112,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
+def _integer(digits: str) -> int:
+    """A whole number, unless it is one that no count, code or seed can be."""
+    found = int(digits)
+    if abs(found) >> _BITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return found
+
+
 def json_of(path: Path) -> Any:
     """Whatever a JSON file holds.
 
@@ -131,13 +141,33 @@ def json_of(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_JSON:
             raise OptionError(f"{str(path)!r} has more than {MAX_JSON >> 20} MB; no file of a run is that large.")
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), parse_int=_integer)
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
     except RecursionError:
         raise OptionError(f"{str(path)!r} is damaged (it is nested too deeply); restore it from a copy.") from None
     except ValueError as error:
         raise OptionError(f"{str(path)!r} is damaged ({error}); restore it from a copy.") from None
+
+
+def write_parquet(path: Path, table: pa.Table, **settings: Any) -> None:
+    """Write a Parquet file of a run, whole or not at all, with a checksum in every page.
+
+    Parameters
+    ----------
+    path
+        The file.
+    table
+        Its content.
+    **settings
+        How pyarrow writes it, such as ``compression="lz4"``.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, write_page_checksum=True, **settings)
+    write_whole(path, memoryview(sink.getvalue()))
 
 
 def read_parquet(
@@ -173,7 +203,7 @@ def read_parquet(
     with reading(path, remedy):
         if path.stat().st_size > MAX_UNPACKED:
             raise too_much
-        file = parquet.ParquetFile(io.BytesIO(path.read_bytes()))
+        file = parquet.ParquetFile(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
         if file.metadata.num_rows > max_rows:
             raise OptionError(
                 f"{str(path)!r} has {file.metadata.num_rows:,} rows, where at most {max_rows:,} make sense; {remedy}."

@@ -35,7 +35,15 @@ _SPLIT = ("q_1", "low", "high", "span", "l1")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that can be read."""
+    """A part that can be read.
+
+    Attributes
+    ----------
+    path
+        Its file.
+    rows
+        How many rows it holds.
+    """
 
     path: Path
     rows: int

@@ -103,7 +103,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column of a part holds what, for one schema."""
+    """Which column of a part holds what, for one schema.
+
+    Parameters
+    ----------
+    schema
+        The attributes of the run's subject.
+    """
 
     schema: Schema
 

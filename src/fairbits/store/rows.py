@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
 from fairbits.domain import Codes, Schema
-from fairbits.store.files import read_parquet, write_whole
+from fairbits.store.files import read_parquet, write_parquet
 from fairbits.store.records import FIGURES, WORDS
 
 ROWS = "rows.parquet"
@@ -62,9 +60,7 @@ def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
             columns[shown] = labels.take(pa.array(place))
         else:
             columns[shown] = pa.array(codes, mask=None if attribute.gap is None else codes == attribute.gap)
-    stream = io.BytesIO()
-    pa.parquet.write_table(pa.table(columns), stream)
-    write_whole(folder / ROWS, stream.getvalue())
+    write_parquet(folder / ROWS, pa.table(columns))
 
 
 def read_rows(folder: Path) -> pa.Table | None:

@@ -32,7 +32,24 @@ _OVERVIEW = """
 
 
 class Run:
-    """A run as it is on disk at this moment, finished or not. ``damaged`` names parts that had to be skipped."""
+    """A run as it is on disk at this moment, finished or not; open one with ``open_run``.
+
+    Parameters
+    ----------
+    folder
+        Where the run lies.
+    record
+        The content of run.json.
+
+    Attributes
+    ----------
+    status
+        "running", "finished", "interrupted" or "failed".
+    manifest
+        Settings of the search, as they were written down.
+    damaged
+        Parts that had to be skipped, with the reason.
+    """
 
     def __init__(self, folder: Path, record: dict[str, Any]):
         self.folder = folder
@@ -50,6 +67,7 @@ class Run:
         #: Into how many buckets, by the hash of the person, the rows of every part are cut.
         self.buckets = int(self.manifest.get("buckets", 1))
         self._parts, self.damaged = self._find_parts()
+        self._verified = False
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -131,10 +149,32 @@ class Run:
         """The names that ``where`` may use."""
         return self._questions.columns
 
+    def verify(self) -> None:
+        """Read every page of every part against its checksum; damaged parts are skipped from then on.
+
+        Opening a run looks at the ends of its parts only. A byte that has changed inside one need not stop a reader,
+        and would change figures without a word: so whatever is said about a run is said after this.
+        """
+        if self._verified:
+            return
+        self._skip_damaged()
+
+    def _skip_damaged(self) -> bool:
+        """Look into every part; whether more of them are damaged than was known."""
+        good, damaged = self._find_parts(deep=True)
+        self._verified = True
+        if set(damaged) <= set(self.damaged):
+            return False
+        self._parts, self.damaged = good, damaged
+        for stale in ("_questions", "_doubles"):
+            self.__dict__.pop(stale, None)
+        return True
+
     def warnings(self) -> list[str]:
         """A sentence about every part that was skipped."""
         return [
-            f"part {name!r} was skipped: {fault}; the other cases are usable." for name, fault in self.damaged.items()
+            f"part {name!r} was skipped: {fault}; the others are usable, and search --resume finds its cases again."
+            for name, fault in self.damaged.items()
         ]
 
     def cases(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.Table:
@@ -325,15 +365,11 @@ class Run:
         try:
             return ask()
         except (duckdb.Error, pa.ArrowException) as error:
-            good, damaged = self._find_parts(deep=True)
-            if set(damaged) <= set(self.damaged):
+            if not self._skip_damaged():
                 if where is not None:
                     raise self._questions.explain(error, where) from None
                 reason = str(error).strip().splitlines()[0]
                 raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
-            self._parts, self.damaged = good, damaged
-            for stale in ("_questions", "_doubles"):
-                self.__dict__.pop(stale, None)
             return ask()
 
     def _document(self, name: str) -> dict[str, Any] | None:

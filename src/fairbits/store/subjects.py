@@ -14,6 +14,8 @@ from fairbits.subject import Subject, check_identity, document_of_schema
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
     """The subject of a run, loaded and checked again, with the attributes protected that the run protected.
 
+    The run itself is verified too (:meth:`Run.verify`): this is the door to every stage that speaks about one.
+
     Parameters
     ----------
     run
@@ -33,6 +35,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
     OptionError
         If the run does not say where its subject is, or the subject at hand is another one.
     """
+    run.verify()
     source = run.manifest.get("source")
     if given is None and source is None:
         raise OptionError(

@@ -44,7 +44,15 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class WriteError(FairbitsError):
-    """A disk or a store that takes nothing more. ``errno`` says why; trying again later may help."""
+    """A disk or a store that takes nothing more; trying again later may help.
+
+    Parameters
+    ----------
+    sentence
+        What happened and what to do, in one sentence.
+    errno
+        The system's number of the error; None where there is none.
+    """
 
     def __init__(self, sentence: str, errno: int | None = None):
         super().__init__(sentence, errno)
@@ -57,13 +65,20 @@ class WriteError(FairbitsError):
 class RunWriter:
     """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``.
 
+    Parameters
+    ----------
+    folder
+        Where the run lies.
+    record
+        The content of run.json.
+    handle
+        The lock that keeps others from writing to the same run; None in a bucket.
+    new
+        Whether the run was begun here.
+
     Attributes
     ----------
-    folder : Path
-        Where the run lies.
-    new : bool
-        Whether the run was begun here.
-    records : dict of int to TaskRecord
+    records
         How far every task is, as far as this process knows.
     """
 
@@ -281,20 +296,24 @@ class TaskWriter:
 
     Parameters
     ----------
-    folder, layout : Path, Layout
+    folder, layout
         The run, and its columns.
-    number : int
+    number
         The task.
-    offset : int
+    offset
         Added to the numbers of its evaluations.
-    buckets : int
+    buckets
         How many buckets, by the hash of the person, the rows of a part are cut into.
-    before : TaskRecord, optional
+    before
         What an earlier attempt left, to go on from.
-    complete : callable
+    complete
         Gives the figures that an append leaves out.
-    in_step : bool
+    in_step
         Makes appending wait for the writing thread, so that never more than one of the two works.
+    part_rows
+        Rows of a part; by default a number that keeps its buckets large enough.
+    clock
+        Gives the time in seconds, for flushing now and then.
     """
 
     def __init__(

@@ -43,8 +43,24 @@ MAX_TWINS = 1000
 class Draft:
     """What is known about a subject before its file is written.
 
-    ``options`` are what was said about the model. ``said_by_labels`` is the AUC that made init choose which output
-    speaks of which class. ``trouble`` is why the model does not fit, if it does not.
+    Attributes
+    ----------
+    schema
+        The attributes, as the table suggests them.
+    table
+        The file of the table.
+    model
+        The model's file or address; None where none was named.
+    delimiter
+        What stands between the columns of the table's file.
+    options
+        What was said about the model.
+    said_by_labels
+        The AUC by which the labels decided which output speaks of which class; None where they did not.
+    trouble
+        Why the model does not fit; None where it does.
+    others
+        Other readings of the table, to be tried in turn for a model that does not take ``schema`` as it is.
     """
 
     schema: Schema
@@ -54,16 +70,26 @@ class Draft:
     options: ModelOptions = field(default_factory=ModelOptions)
     said_by_labels: float | None = None
     trouble: str | None = None
-    others: tuple[Schema, ...] = ()  # for a model that does not take the schema as it is
+    others: tuple[Schema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came of a draft: the subject that its file describes, or why there is none yet."""
+    """What came of a draft: the subject that its file describes, or why there is none yet.
+
+    Attributes
+    ----------
+    draft
+        The draft, as it was settled.
+    subject
+        The subject; None where there is no model, or where it does not fit.
+    notes
+        What was guessed about the model, as sentences.
+    """
 
     draft: Draft
     subject: Subject | None = None
-    notes: tuple[str, ...] = ()  # what was guessed about the model
+    notes: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> str | None:
@@ -86,6 +112,7 @@ def draft_schema(
     ignored: Iterable[str],
     max_twins: int,
     everything: bool = False,
+    threshold: float | None = None,
 ) -> Schema:
     """The schema of a table, with ranges for protected numbers of many values.
 
@@ -107,6 +134,8 @@ def draft_schema(
         Allowed number of combinations of protected values.
     everything
         Keep dates, identifiers and other columns that say nothing about a person.
+    threshold
+        Probability from which on a decision between two classes is favourable; None takes 0.5.
 
     Returns
     -------
@@ -126,6 +155,7 @@ def draft_schema(
         groups=groups,
         ignored=ignored,
         everything=everything,
+        threshold=threshold,
     )
     wide = {
         a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
@@ -263,6 +293,7 @@ def subject_of_table(
     favourable: object = None,
     ignored: Iterable[str] = (),
     max_twins: int = MAX_TWINS,
+    threshold: float | None = None,
     name: str = "subject",
     options: ModelOptions | None = None,
     as_is: bool = False,
@@ -284,6 +315,8 @@ def subject_of_table(
         Columns to leave out.
     max_twins
         Combinations of protected values at most; protected numbers of many values get ranges.
+    threshold
+        The probability from which on a decision between two classes is favourable; 0.5 by default.
     name
         What to call it.
     options
@@ -307,6 +340,7 @@ def subject_of_table(
         "groups": one_hot_groups(data, leave_out=(target, *ignored)),
         "ignored": tuple(ignored),
         "max_twins": max_twins,
+        "threshold": threshold,
     }
     schema = draft_schema(data, **asked)
 

@@ -35,7 +35,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "scored_class": ("model", "scored class differs"),
     "held": ("model", "held neurons differ"),
     "repeats": ("model", "number of repeated answers differs"),
-    "options": ("model", "options differ"),
     "model_file": ("model", "file differs"),
     "address": ("model", "address differs"),
     "code": ("model", "code differs"),
@@ -60,14 +59,24 @@ WORDS: dict[str, tuple[str, str]] = {
 #: Hashes say nothing to a reader.
 _HASHED = {"weights", "biases", "model_file", "encoding", "scaling", "attributes", "protected_values"}
 _HASHED |= {"splits", "thresholds", "missing_ways", "category_sets", "leaves"}
-_HASHED |= {"rows", "labels", "held_out", "test_rows", "test_labels"}
+_HASHED |= {"rows", "labels", "held_out", "test_rows", "test_labels", f"{ingredients.OPTION}headers"}
+#: Earlier versions kept all options as one, in a hash that nobody can read.
+EARLIER = "options"
 #: Ingredients that hold all of a model by themselves.
 _WHOLE = ("weights", "leaves", "model_file")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """``ingredients`` by name, and the ``probe``; ``id`` is one short name for all of them."""
+    """Everything that can change a score, as hashes, and a sample of the scores themselves.
+
+    Attributes
+    ----------
+    ingredients
+        By name, the hash or the value of each thing that can change a score.
+    probe
+        Scores of a fixed sample of people and twins.
+    """
 
     ingredients: Mapping[str, str]
     probe: Probe
@@ -142,7 +151,7 @@ def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str
     there: Mapping[str, str] = stored["ingredients"]
     found: dict[str, list[str]] = {}
     for name, words in _different(there, here.ingredients):
-        found.setdefault(WORDS.get(name, ("model", ""))[0], []).append(words)
+        found.setdefault(_words(name)[0], []).append(words)
     if not found:
         moved = list(Probe.read(stored["probe"]).differences(here.probe))
         if moved:
@@ -169,7 +178,7 @@ def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> N
     """
     stored = record.get("identity")
     whole = isinstance(stored, Mapping) and fits(stored.get("ingredients"), dict[str, str])
-    if not isinstance(stored, Mapping) or not whole or "probe" not in stored:
+    if not isinstance(stored, Mapping) or not whole or "probe" not in stored or EARLIER in stored["ingredients"]:
         raise OptionError(
             f"{what} does not say which model it is about (an earlier fairbits wrote it); make it again with this one."
         )
@@ -188,5 +197,10 @@ def _different(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[tu
     for name in dict.fromkeys((*WORDS, *there, *here)):
         was, now = there.get(name, ingredients.NONE), here.get(name, ingredients.NONE)
         if was != now:
-            words = WORDS.get(name, ("model", f"{name} differs"))[1]
+            words = _words(name)[1]
             yield name, words if name in _HASHED else f"{words} ({was} there, {now} here)"
+
+
+def _words(name: str) -> tuple[str, str]:
+    """What an ingredient belongs to and what it is called; options of the model have no line of their own."""
+    return WORDS.get(name, ("model", f"{name} differs"))

@@ -69,6 +69,7 @@ def infer_schema(
     groups: Iterable[Group] = (),
     ignored: Iterable[str] = (),
     everything: bool = False,
+    threshold: float | None = None,
 ) -> Schema:
     """The narrowest schema that holds every row of a table.
 
@@ -91,6 +92,8 @@ def infer_schema(
         Columns to leave out.
     everything
         Keep dates, identifiers and empty columns, for a model that takes them.
+    threshold
+        The probability from which on a decision between two classes is favourable; 0.5 by default.
 
     Returns
     -------
@@ -134,7 +137,7 @@ def infer_schema(
     classes = infer_classes(data[target]) if target else ()
     notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     notes += tuple(note for a in attributes for note in _name_notes(a))
-    return Schema(attributes, target, classes, _text(favourable), order_guessed=True, notes=notes)
+    return Schema(attributes, target, classes, _text(favourable), threshold=threshold, order_guessed=True, notes=notes)
 
 
 def _name_notes(attribute: Attribute) -> tuple[str, ...]:

@@ -38,12 +38,18 @@ from fairbits.models import (
 Ingredients = dict[str, str]
 
 #: Texts up to this length are kept as they are, so that a message can show them.
-SHOWN = 48
+SHOWN = 200
 NONE = "none"
-#: Options that say how a model is asked, and not what it answers.
-_MANNER = {
-    *("trust_pickle", "batch", "authorization_env", "timeout", "retries", "wait", "concurrency", "rate", "cache"),
-}
+#: An option of the model is the ingredient of its name after this.
+OPTION = "option "
+#: Options that say what is granted and how a model is asked, and not what it answers.
+MANNER = frozenset(
+    (
+        *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
+        *("batch", "authorization_env", "credential_header"),
+        *("timeout", "retries", "wait", "concurrency", "rate", "cache"),
+    )
+)
 
 
 def digest(*parts: Any) -> str:
@@ -244,7 +250,7 @@ def _array(array: Any) -> str:
 
 
 def of_options(options: ModelOptions) -> Ingredients:
-    """Options of the model that can change a score.
+    """Options of the model that can change a score, each by itself; those that nobody gave are left out.
 
     Parameters
     ----------
@@ -254,20 +260,16 @@ def of_options(options: ModelOptions) -> Ingredients:
     Returns
     -------
     Ingredients
-        One short text.
+        Short texts by name.
     """
-    said = {
-        entry.name: getattr(options, entry.name)
-        for entry in fields(options)
-        if entry.name not in _MANNER and getattr(options, entry.name) not in (None, {}, ())
-    }
-    return {"options": _shown(", ".join(f"{name}={_plain(value)}" for name, value in sorted(said.items())) or NONE)}
+    said = {entry.name: getattr(options, entry.name) for entry in fields(options) if entry.name not in MANNER}
+    return {OPTION + name: _plain(value) for name, value in said.items() if value not in (None, {}, ())}
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return digest(json.dumps(dict(value), sort_keys=True))  # headers may hold what nobody else should read
-    return json.dumps(list(value)) if isinstance(value, tuple) else str(value)
+    return _shown(json.dumps(value, ensure_ascii=False))  # with its quotes, so that no text reads like "none"
 
 
 def of_origin(original: Any, options: ModelOptions) -> Ingredients:

@@ -33,10 +33,18 @@ Scores = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Scores of the sample (None: not finite), and how far a second asking came out otherwise.
+    """Scores of a fixed sample, and how far a second answer came out otherwise.
 
-    ``varied`` is the share of the sample whose second answer differed; ``mean``, ``largest`` and ``quantile`` (95 %)
-    are about the absolute differences of all of them; ``spread`` is their root mean square.
+    Attributes
+    ----------
+    scores
+        Score of each twin of the sample; None where it is not finite.
+    varied
+        Share of the sample whose second answer differed.
+    mean, spread
+        Mean and root mean square of the absolute differences between first and second answers.
+    quantile, largest
+        Their 95 % quantile, and the largest.
     """
 
     scores: tuple[float | None, ...] = ()

@@ -113,9 +113,9 @@ def agreement(
     threshold
         The cut-off between two classes.
     favoured
-        Who is decided favourably; None where nobody knows.
+        Who is decided favourably; None where that is not known.
     decisions
-        The class that each row is decided for; None where nobody knows.
+        The class that each row is decided for; None where that is not known.
     scores
         The score of the favourable class, or the predicted value, of each row.
     labels

@@ -21,7 +21,7 @@ from fairbits.models import (
     fit_to_schema,
     names_decide,
     output_order,
-    told_by_model,
+    with_model_classes,
 )
 from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
 from fairbits.subject.identity import Identity, identity_of
@@ -73,7 +73,7 @@ class Subject:
     source: str | None = None  # what load_subject was given, where it was
     original: Any = None  # what the model was read from: a file, a reference to code, or an object
     options: ModelOptions = field(default_factory=ModelOptions)  # and how
-    named: bool = False  # whether the model itself names its classes, so that nobody had to say their order
+    named: bool = False  # whether the model itself names its classes, so that their order is not guessed
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
@@ -254,7 +254,7 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     rest |= {"original": original, "origin": of_origin(made_from, options)}
-    schema, from_model = told_by_model(schema, loaded)
+    schema, from_model = with_model_classes(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Json, Out, Protected, Subject, Threads, granting, names_of, threads_of
+from fairbits.cli.options import (
+    AsIs,
+    Json,
+    Out,
+    Protected,
+    Subject,
+    Threads,
+    granting,
+    named_subject,
+    names_of,
+    threads_of,
+)
 from fairbits.cli.output import print_json
 from fairbits.cli.render.progress import working
 
@@ -101,16 +112,12 @@ def find(
     from fairbits.audit import Audit
     from fairbits.cli.options import grants_as_words
     from fairbits.cli.render.alternatives import show
-    from fairbits.data import load_subject
     from fairbits.errors import OptionError
     from fairbits.store import Run, subject_of
 
     if run is not None and (options["out"] is not None or options["force"]):
         raise OptionError("--run writes into the folder of that run; leave --out and --force out.")
-    loaded = load_subject(subject, **grants)
-    if protected is not None:
-        loaded = loaded.with_protected(names_of(protected))
-    audit = Audit.of(loaded, as_is=as_is)
+    audit = Audit.of(named_subject(subject, protected, grants), as_is=as_is)
     opened = None if run is None else Run.open(run)
     if opened is not None:
         subject_of(opened, audit.subject, **grants)  # refuses a run of another model

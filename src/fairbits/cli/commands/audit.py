@@ -99,8 +99,8 @@ def audit(
         **papers,
         **chosen.settings(),
     )
-    with stages(shown=not as_json) as tell, gentle_stop() as stop:
-        found = audit_subject(loaded, options, resume or out, resume=resume is not None, tell=tell, stop=stop)
+    with stages(shown=not as_json) as progress, gentle_stop() as stop:
+        found = audit_subject(loaded, options, resume or out, resume=resume is not None, progress=progress, stop=stop)
     if as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
         print_json({**whole, "summary": summary_of(found.data)})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from fairbits.cli.options import Json, RunPlace
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:
     from fairbits.store import Case, Run
@@ -48,6 +47,7 @@ def cases(
     if out is not None:
         check_target(out, force=force)
     opened = Run.open(run)
+    opened.verify()
     shown = SHOWN if top is None else top
     with limited_to(SECONDS if time_limit is None else seconds_of(time_limit)):
         if out is not None:
@@ -61,21 +61,18 @@ def cases(
             print_json(list(records([found])))
         else:
             _show(opened, opened.worst(shown, where=where), where)
-    _warn(opened)  # last, because some damage shows only while reading
-
-
-def _warn(run: Run) -> None:
-    for warning in run.warnings():
-        print(f"fairbits: {warning}", file=sys.stderr)
+    warn_of_damage(opened)
 
 
 def _show(run: Run, found: list[Case], where: str | None) -> None:
     from rich.text import Text
 
     from fairbits.cli.console import Console
-    from fairbits.cli.render.people import harmless, people_text
+    from fairbits.cli.render.people import harmless, people_text, quality_lines
 
     console = Console(highlight=False)
+    for line in quality_lines(run.manifest.get("quality")):
+        console.print(Text(line, style="dim"))
     if not found:
         reason = f"of the {len(run):,} cases, none fits {where!r}." if where else "the run has no cases."
         console.print(Text(harmless(reason)))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, names_of, threads_of
+from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, named_subject, threads_of
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 
 if TYPE_CHECKING:
+    from fairbits.audit import Audit, AuditRun
     from fairbits.certify import Certificate
     from fairbits.domain import GrantOptions
+    from fairbits.subject import Subject
 
 _Number = Optional[int]  # noqa: UP045 - typer reads the annotation at run time
 
@@ -47,10 +48,8 @@ def certify(
     """
     from fairbits.search import seconds_of
 
-    seconds = seconds_of(budget)
-    from fairbits.certify import CertifyOptions, certify_run, certify_subject
-
-    options = CertifyOptions(seconds, changes, k, seed, epsilon, threads_of(threads), rates=rates)
+    options: dict[str, Any] = {"budget": seconds_of(budget), "changes": changes, "k": k, "seed": seed}
+    options |= {"epsilon": epsilon, "threads": threads_of(threads), "rates": rates}
     folder = Path(subject)
     run = folder if (folder / "run.json").is_file() else None
     if run is not None:
@@ -59,36 +58,31 @@ def certify(
 
         if protected is not None:
             raise OptionError(f"--protected is {protected!r}, but a run has its own; leave it out.")
-        opened = AuditRun.open(run, **grants)
-        loaded = opened.subject.checked(as_is=True)
-        options = replace(options, epsilon=epsilon or opened.manifest["epsilon"])
+        door: Audit | AuditRun = AuditRun.open(run, **grants)
     else:
-        from fairbits.data import load_subject
+        from fairbits.audit import Audit
 
-        loaded = load_subject(subject, **grants)
-        loaded = (loaded if protected is None else loaded.with_protected(names_of(protected))).checked(as_is=as_is)
-    with _line(shown=not as_json) as watch, gentle_stop() as stop:
-        if run is None:
-            found = certify_subject(loaded, options, stop=stop, watch=watch)
-        else:
-            found = certify_run(run, loaded, options, stop=stop, watch=watch)
+        door = Audit.of(named_subject(subject, protected, grants), as_is=as_is)
+    loaded = door.subject
+    with _line(shown=not as_json) as progress, gentle_stop() as stop:
+        found = door.certify(**options, progress=progress, stop=stop)
     if as_json:
-        print_json(document(loaded.name, found))
+        print_json(document(loaded, found))
     else:
         from fairbits.cli.render.certify import show
 
-        show(loaded.name, found)
+        show(loaded, found)
     if found.stopped:
         raise typer.Exit(INTERRUPTED)
 
 
-def document(name: str, found: Certificate) -> dict[str, Any]:
+def document(subject: Subject, found: Certificate) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON.
 
     Parameters
     ----------
-    name
-        Name of the subject.
+    subject
+        The subject, checked against its labels.
     found
         The statements.
 
@@ -98,7 +92,9 @@ def document(name: str, found: Certificate) -> dict[str, Any]:
         Content of ``--json``.
     """
     return {
-        "subject": name,
+        "subject": subject.name,
+        "identity": subject.identity.id,
+        "quality": None if subject.quality is None else subject.quality.figures(),
         "statements": [one.document() for one in found.statements],
         "rates": [one.document() for one in found.rates],
         "notes": list(found.notes),

@@ -20,7 +20,7 @@ from fairbits.cli.options import (
     executor_options_of,
     granting,
     grants_as_words,
-    names_of,
+    named_subject,
     threads_of,
 )
 from fairbits.cli.output import print_json
@@ -54,11 +54,7 @@ def compare(
     grants: GrantOptions,
 ) -> None:
     """Which strategy finds more, how fast, how different: equal seconds, one oracle, all counted."""
-    from fairbits.data import load_subject
-
-    loaded = load_subject(subject, **grants)
-    if protected is not None:
-        loaded = loaded.with_protected(names_of(protected))
+    loaded = named_subject(subject, protected, grants)
     from fairbits.cli.render.compare import show, steps
     from fairbits.paper import Contest
     from fairbits.paper import compare as run

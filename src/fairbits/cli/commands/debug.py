@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
-from fairbits.cli.output import print_json
+from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, threads_of
+from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -46,21 +44,17 @@ def debug(
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
     import os
 
-    from fairbits.debug import debug_run
-    from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
-    from fairbits.store import Run
+    from fairbits.audit import AuditRun
+    from fairbits.cli.render.progress import working
 
     count = threads_of(threads)
-    executor = executor_options_of(workers, ray, threads)
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
     cores = count or os.cpu_count() or 1
-    trainers = executor
-    if not executor.many and (retrain or trainings) and cores > 1:
-        trainers = ExecutorOptions(min(cores, trainings or cores))
-    opened = Run.open(run)
-    with _stages(shown=not as_json) as stage:
-        found = debug_run(
-            opened,
+    apart = workers is None and ray is None and (retrain or trainings) and cores > 1
+    opened = AuditRun.open(run, **grants)
+    warn_of_damage(opened)
+    with working(shown=not as_json) as progress:
+        found = opened.debug(
             samples=samples,
             all_layers=all_layers,
             inside=not no_layers,
@@ -69,10 +63,10 @@ def debug(
             trainings=trainings,
             seed=seed,
             threads=count,
-            **grants,
-            stage=stage,
-            try_out=try_out_by(executor),
-            train_out=train_out_by(trainers),
+            workers=workers,
+            ray=ray,
+            training_workers=min(cores, trainings or cores) if apart else None,
+            progress=progress,
         )
     if as_json:
         from fairbits.store import plain
@@ -83,16 +77,3 @@ def debug(
     from fairbits.cli.render.debug import show
 
     show(opened, found)
-
-
-@contextmanager
-def _stages(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """One line on stderr that says what is being done; nothing where stderr is no terminal."""
-    from fairbits.cli.console import Console
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield None
-        return
-    with console.status("…") as line:
-        yield lambda what: line.update(f"{what} …")

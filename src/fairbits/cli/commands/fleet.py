@@ -114,8 +114,8 @@ def _show(found: Fleet, page: Path) -> None:
             ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
             proved = "–" if one.k_proved is None else f"≤ {one.k_proved}"
             bits = ("–" if figure is None else f"{figure:.2f}" for figure in (one.bits, one.bits_limit))
-            told = "–" if one.indirect is None else f"{one.indirect:.2f}"
-            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved, told)
+            indirect = "–" if one.indirect is None else f"{one.indirect:.2f}"
+            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved, indirect)
         console.print(table)
         if any(one.flip_rate is None and one.split_rate is not None for one in found.ranked):
             console.print(Text("* nothing is decided: rows whose twins score otherwise", style="dim"))

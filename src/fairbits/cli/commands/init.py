@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
+_Number = Optional[float]  # noqa: UP045
 
 MAX_TWINS = 1000
 
@@ -29,6 +30,9 @@ def init(
     target: Annotated[_Text, typer.Option(help="The column that the model predicts.")] = None,
     protected: Annotated[_Text, typer.Option(help="Protected attributes, separated by commas.")] = None,
     favourable: Annotated[_Text, typer.Option(help="The value of the target whose probability is the score.")] = None,
+    threshold: Annotated[
+        _Number, typer.Option(help="A decision is favourable from this probability on.", show_default="0.5")
+    ] = None,
     score_of: Annotated[_Text, typer.Option(help="The class that the model's single output speaks of.")] = None,
     output: Annotated[_Text, typer.Option(help="What the model puts out: probability, logit or value.")] = None,
     input_format: Annotated[
@@ -77,6 +81,7 @@ def init(
         "groups": groups,
         "ignored": ignored,
         "max_twins": max_twins,
+        "threshold": threshold,
     }
     schema = draft_schema(data, **asked)
     draft = Draft(schema, table, model, delimiter, options, others=other_schemas(data, schema, **asked))

@@ -18,7 +18,7 @@ from fairbits.cli.options import (
     Threads,
     Top,
     granting,
-    names_of,
+    named_subject,
     threads_of,
 )
 from fairbits.cli.output import print_json
@@ -47,13 +47,9 @@ def measure(
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
     from fairbits.cli.render.progress import progress_bar
-    from fairbits.data import load_subject
     from fairbits.measure import documents_of
 
-    loaded = load_subject(subject, **grants)
-    if protected is not None:
-        loaded = loaded.with_protected(names_of(protected))
-    loaded = loaded.with_repeats(repeats)
+    loaded = named_subject(subject, protected, grants).with_repeats(repeats)
     from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
 
     audit = Audit.of(loaded, as_is=as_is)

@@ -12,12 +12,11 @@ from fairbits.cli.options import (
     RunPlace,
     Threads,
     Workers,
-    executor_options_of,
     granting,
     names_of,
     threads_of,
 )
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -60,14 +59,13 @@ def repair(
     Exit 1: no repair keeps the accuracy budget, and none is written.
     """
     budget = _attack_budget(attack_budget)
-    from fairbits.audit import repair as repair_run
+    from fairbits.audit import AuditRun
     from fairbits.cli.render.repair import show, watching
     from fairbits.repair import document
-    from fairbits.store import Run
 
-    with watching(shown=not as_json) as watch:
-        result = repair_run(
-            run,
+    opened = AuditRun.open(run, **grants)
+    with watching(shown=not as_json) as progress:
+        result = opened.repair(
             max_accuracy_loss=max_accuracy_loss,
             guarantee=guarantee,
             choose=choose,
@@ -77,11 +75,12 @@ def repair(
             attack_budget=budget,
             seed=seed,
             threads=threads_of(threads),
-            **grants,
-            executor_options=executor_options_of(workers, ray, threads),
-            watch=watch,
+            workers=workers,
+            ray=ray,
+            progress=progress,
         )
-    quality = Run.open(run).manifest.get("quality")
+    warn_of_damage(opened)
+    quality = opened.manifest.get("quality")
     if as_json:
         print_json({"run": str(run), "quality": quality, **document(result)})
     else:

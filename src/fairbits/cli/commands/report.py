@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fairbits.cli.options import Json, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
-from fairbits.cli.output import print_json
+from fairbits.cli.output import print_json, warn_of_damage
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
@@ -70,18 +70,18 @@ def report(
     if is_scores_audit(run):
         _scores(run, out, opened_key, as_json=as_json, grants=grants)
         return
+    from fairbits.audit import AuditRun
     from fairbits.cli.render.progress import progress_bar
-    from fairbits.report import compute_report, summary_of, write_report
-    from fairbits.store import Run
+    from fairbits.store import read_json
 
-    opened = Run.open(run)
+    opened = AuditRun.open(run, **grants)
+    warn_of_damage(opened)
     with progress_bar("measuring") as progress:
-        data = compute_report(opened, **grants, threads=threads_of(threads), progress=progress)
-    page = write_report(data, out or opened.folder)
+        page = opened.report(out=out, threads=threads_of(threads), progress=progress)
     fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
     if as_json:
         signed = {} if fingerprint is None else {"signed": fingerprint}
-        print_json({"report": str(page), **signed, "summary": summary_of(data)})
+        print_json({"report": str(page), **signed, "summary": read_json(page.parent / "summary.json")})
         return
     print(page)
     if fingerprint is not None:

@@ -34,9 +34,9 @@ from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
+    from fairbits.audit import Audit
     from fairbits.domain import GrantOptions
     from fairbits.search import Budget, Settings
-    from fairbits.subject import Subject
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
@@ -113,30 +113,28 @@ def search(
         "repeats": repeats,
     }
     limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
-    loaded, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
+    audit, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
     from fairbits.cli.render.search import live, show
-    from fairbits.scale import search as run_search
 
-    with live(settings, shown=not as_json) as watch, gentle_stop() as stop:
-        run = run_search(
-            loaded,
+    with live(settings, shown=not as_json) as progress, gentle_stop() as stop:
+        run = audit.search_with(
             settings,
             resume or out,
             executor_options=executor_options_of(workers, ray, threads),
             shards=shards,
             resume=resume is not None,
             force=force,
-            **grants,
-            watch=watch,
+            progress=progress,
             stop=stop,
             began=began,
+            **grants,
         )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
     if as_json:
         print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
-        show(run, top, (*loaded.notes, *summary.get("notes", ())))
+        show(run, top, (*audit.subject.notes, *summary.get("notes", ())))
     if stopped:
         raise typer.Exit(130)
 
@@ -181,7 +179,7 @@ def _settings(
     threads: int | None,
     as_is: bool,
     grants: GrantOptions,
-) -> tuple[Subject, Settings]:
+) -> tuple[Audit, Settings]:
     """The subject and the settings: as given, and for a resumed run as it was started."""
     from fairbits.data import load_subject
 
@@ -194,6 +192,7 @@ def _settings(
     if source is None:
         raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
     loaded = load_subject(source, **grants)
+    from fairbits.audit import Audit
     from fairbits.search import Settings, kept_settings
 
     names, repeats = given["protected"], given["repeats"]
@@ -207,9 +206,8 @@ def _settings(
         wanted, names, repeats = kept_settings(kept, given), kept["protected"], kept.get("repeats", 1)
     if names:
         loaded = loaded.with_protected(names)
-    loaded = loaded.with_repeats(repeats or 1)
-    loaded = loaded.checked(as_is=as_is or bool((kept or {}).get("as_is")))
-    return loaded, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
+    audit = Audit.of(loaded.with_repeats(repeats or 1), as_is=as_is or bool((kept or {}).get("as_is")))
+    return audit, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
 
 
 def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Budget:

@@ -27,6 +27,8 @@ def show(found: Alternatives) -> None:
     console = Console(highlight=False, width=min(80, Console().width))
     evidence = found.evidence
     console.print(Text.assemble((harmless(found.subject), "bold"), f" · seed {found.seed}"))
+    for line in () if found.agreement is None else found.agreement.lines():
+        console.print(Text(harmless(line), style="dim"))
     console.print(
         Text(
             f"{len(found.candidates) - 1} alternatives, judged on {evidence.held_out_rows:,} rows that none has seen",

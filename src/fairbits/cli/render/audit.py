@@ -235,7 +235,7 @@ def _bits(data: ReportData) -> str:
 
 def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
     """No twins differ: what the score tells beyond the headline, and the groups that fare worst."""
-    from fairbits.proxies import guessed, told
+    from fairbits.proxies import guessed, sentence_of
 
     single = [one for one in document["attributes"] if " × " not in one["attribute"]]
     known = [one for one in single if one["bits"] is not None]
@@ -243,7 +243,7 @@ def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]
     if first is not None:
         yield "odds", guessed(first), "", 4
     for entry in [one for one in single if one is not first][:3]:
-        yield "indirect", f"{told(entry)[:1].upper()}{told(entry)[1:]}", "", 2
+        yield "indirect", f"{sentence_of(entry)[:1].upper()}{sentence_of(entry)[1:]}", "", 2
     for table in document["groups"]:
         ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
         if " × " not in table["attribute"] and len(ratios) > 1:

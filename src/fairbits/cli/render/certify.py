@@ -12,22 +12,25 @@ from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
     from fairbits.certify import Certificate
+    from fairbits.subject import Subject
 
 _STYLES = {"exact": "green", "proved": "green", "statistical": "cyan"}
 
 
-def show(name: str, found: Certificate) -> None:
+def show(subject: Subject, found: Certificate) -> None:
     """Print the statements, what could not be proved, and what the words mean.
 
     Parameters
     ----------
-    name
-        Name of the subject.
+    subject
+        The subject, checked against its labels.
     found
         The statements.
     """
     console = Console(highlight=False)
-    console.print(Text(f"{harmless(name)}: what can be said about everybody", style="bold"))
+    console.print(Text(f"{harmless(subject.name)}: what can be said about everybody", style="bold"))
+    for line in () if subject.quality is None else subject.quality.lines():
+        console.print(Text(harmless(line), style="dim"))
     for one in found.statements:
         whose = "" if one.model == "model" else f"{one.model} model, "
         console.print()

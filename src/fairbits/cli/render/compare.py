@@ -90,6 +90,8 @@ def show(found: StrategyComparison) -> None:
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"
     console.print(Text.assemble((harmless(found.subject), "bold"), f" · {contest.budget} a run · {times}"))
+    for line in () if found.quality is None else found.quality.lines():
+        console.print(Text(harmless(line), style="dim"))
     console.print()
     console.print(_yield_table(found))
     console.print(_kind_table(found))

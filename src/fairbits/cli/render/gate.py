@@ -36,6 +36,8 @@ def show(found: GateResult) -> None:
     console.print(head.append(f" · model {harmless(found.identity)}", style="default not bold"))
     people = f"{suite['rows']:,} rows" + (f" and {suite['cases']:,} cases" if suite["cases"] else "")
     console.print(Text(f"suite {suite['id']} ({people}), ε = {suite['epsilon']:g}, {_against(found)}", style="dim"))
+    for line in () if found.quality is None else found.quality.lines():
+        console.print(Text(_filled(harmless(line), ""), style="dim"))
     console.print()
     names = [*(one.name for one in found.checks), *found.pending]
     width = max((len(name) for name in names), default=0)

@@ -47,19 +47,19 @@ def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> Re
     return Group(*blocks)
 
 
-def _decided(tables: Sequence[GroupTable], most: int) -> Table:
+def _decided(tables: Sequence[GroupTable], max_groups: int) -> Table:
     """People, selection rate with its interval, impact ratio."""
     decides = any(one.selection_rate is not None for table in tables for one in table.groups)
     shown = _empty("people", "selected" if decides else "above median", "95 % interval", "impact ratio", "mean score")
     for table in tables:
-        for one in table.groups[:most]:
+        for one in table.groups[:max_groups]:
             rate = one.selection_rate if decides else one.scoring_rate
             ratio = one.impact_ratio if decides else one.scoring_ratio
             words = "under 30" if one.small else "–" if ratio is None else f"{ratio:.2f}"
             mean = "–" if one.mean_score is None else f"{one.mean_score.value:.3f}"
             name = Text(harmless(f"{table.attribute} {one.group}"))
             shown.add_row(name, f"{one.people:,}", _rate(rate), _interval(rate), words, mean)
-        left = len(table.groups) - most
+        left = len(table.groups) - max_groups
         if left > 0:
             shown.add_row(Text(f"… {left} more", style="dim"))
         if table.unknown:
@@ -67,11 +67,11 @@ def _decided(tables: Sequence[GroupTable], most: int) -> Table:
     return shown
 
 
-def _right(tables: Sequence[GroupTable], most: int) -> Table:
+def _right(tables: Sequence[GroupTable], max_groups: int) -> Table:
     """What the labels say: base rate, errors, and whether scores mean what they say."""
     shown = _empty("base rate", "TPR", "FPR", "precision", "calibration")
     for table in tables:
-        for one in table.groups[:most]:
+        for one in table.groups[:max_groups]:
             gap = "–" if one.calibration is None else f"{one.calibration.value:+.3f}".replace("-", "−")
             rates = (_rate(rate) for rate in (one.base_rate, one.tpr, one.fpr, one.precision))
             shown.add_row(Text(harmless(f"{table.attribute} {one.group}")), *rates, gap)

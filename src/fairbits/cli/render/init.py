@@ -109,12 +109,14 @@ def _sizes(schema: Schema) -> str:
     return " × ".join(f"{a.name} {a.twin_count}" for a in schema.attributes if a.protected)
 
 
-def _values(attribute: Attribute, *, most: int = 4) -> str:
+def _values(attribute: Attribute, *, max_shown: int = 4) -> str:
     if attribute.ranges:
         return f"twins: {', '.join(f'{name} (at {attribute.read(code)})' for name, code in attribute.ranges)}"
     if not attribute.labels:
         return f"{attribute.read(attribute.low)} to {attribute.read(attribute.upper)}"
     labels = attribute.labels
-    shown = ", ".join(labels) if len(labels) <= most + 1 else f"{', '.join(labels[: most - 1])}, … {labels[-1]}"
-    count = f"{len(labels)} values: " if len(labels) > most + 1 else ""
+    shown = (
+        ", ".join(labels) if len(labels) <= max_shown + 1 else f"{', '.join(labels[: max_shown - 1])}, … {labels[-1]}"
+    )
+    count = f"{len(labels)} values: " if len(labels) > max_shown + 1 else ""
     return f"{count}{shown}" + (f" (from {len(attribute.own_columns)} columns)" if attribute.columns else "")

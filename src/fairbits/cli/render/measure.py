@@ -118,7 +118,10 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     text.append(f"Decisions about them use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {harmless(_joined(found.schema.protected))}.")
     if found.noise is not None:
-        text.append(f" Answers vary: one twin alone shows up to {found.noise.null_q_inf_max:.2f}.", style="yellow")
+        flipped = found.noise.null_flip_rate
+        alone = f", and {flipped:.0%} flip when asked again as they are" if flipped else ""
+        words = f" Answers vary: one twin alone shows up to {found.noise.null_q_inf_max:.2f}{alone}."
+        text.append(words, style="yellow")
     return text
 
 

@@ -35,6 +35,8 @@ def show(found: ProxyStudy) -> None:
     document = found.document()
     kind = "scores only" if found.subject.scores_only else "no protected input" if found.sees_none else "its score"
     console.print(Text(f"{harmless(found.subject.name)} · {document['rows']:,} people · {kind}", style="bold"))
+    for line in () if found.subject.quality is None else found.subject.quality.lines():
+        console.print(Text(harmless(line), style="dim"))
     console.print()
     show_bits(console, document)
     console.print(groups_text(found.groups))
@@ -60,10 +62,10 @@ def show_bits(console: Console, document: dict[str, Any]) -> None:
     document
         Content of proxies.json.
     """
-    from fairbits.proxies import WHAT_A_BIT_IS, details, told
+    from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 
     for entry in document["attributes"]:
-        sentence = told(entry)
+        sentence = sentence_of(entry)
         console.print(Text(harmless(f"{sentence[:1].upper()}{sentence[1:]}".rstrip(".") + "."), style="bold"))
         for line in details(entry):
             console.print(Text(_indented(harmless(line)), style="dim"))

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from fairbits.search import Settings, Tally
     from fairbits.store import Run
 
-_NEAR = {
-    "k_max_on_data": "real rows",
-    "k_max_within_1": "1 attribute away",
-    "k_max_within_2": "2 attributes away",
-    "k_max_within_3": "3 attributes away",
-    "k_max": "anywhere",
-}
 _REFRESH = 0.1
 
 
@@ -186,12 +179,14 @@ def _limits(summary: dict[str, Any]) -> str:
 
 def _near(summary: dict[str, Any]) -> Table:
     """The largest k by how real the person is, and whether that is all there can be."""
+    from fairbits.search import DISTANCES
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("people")
     table.add_column("largest k", justify="right")
     table.add_column("")
     limit = round(2 ** summary["bits_limit"])
-    for key, name in _NEAR.items():
+    for key, name in DISTANCES.items():
         k = summary[key]
         kind = "exact" if key in summary["exact"] else "at least: a lower bound"
         if key in summary["exact"] and k == limit:

@@ -34,7 +34,7 @@ _LATE = ("1 month late", *(f"{n} months late" for n in range(2, 8)), "8 months l
 def _status(month: str) -> Attribute:
     """Nobody is one month late in May and April: label encoding closes the gap, so their codes end at 9.
 
-    (The paper states 0–10 for all six months; a code 10 would stand for nobody in these two.)
+    (The paper states 0–10 for all six months; no row has a code 10 in these two.)
     """
     late = _LATE[1:] if month in ("may", "april") else _LATE
     labels = (*_EARLY, *late)

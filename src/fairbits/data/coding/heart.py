@@ -46,7 +46,7 @@ SCHEMA = Schema(
         Integer(name="st_depression", low=0, high=6, labels=tuple(f"{i}.0–{i}.9" for i in range(7))),
         Integer(name="st_slope", low=1, high=3, labels=SLOPE),
         Integer(name="vessels_coloured", low=0, high=3),
-        # The source codes this 3, 6, 7 and the paper keeps it; 4 and 5 stand for nobody.
+        # The source codes this 3, 6, 7 and the paper keeps it; no row has 4 or 5.
         Integer(
             name="thal",
             low=3,

@@ -20,7 +20,15 @@ Raw = Mapping[str, npt.NDArray[np.str_]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A subject's rows as codes, and the class of each row."""
+    """A subject's rows as codes, and the class of each row.
+
+    Parameters
+    ----------
+    codes
+        The rows, (n, attributes).
+    labels
+        The class of each row, from 0.
+    """
 
     codes: Ints
     labels: Ints

@@ -47,6 +47,17 @@ _CALCULATE: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtrac
 class Rule:
     """What must hold for every person, as it was written and as it is computed.
 
+    Attributes
+    ----------
+    text
+        The rule as it was written.
+    tree
+        The rule as it is computed; make one with ``of``, which reads the text.
+    columns
+        Positions of the attributes that it names.
+
+    Examples
+    --------
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> age = Attribute(name="age", kind="integer", low=10, high=90)
     >>> rule = Rule.of('age < 18 -> job != "Tech"', (age, job))

@@ -79,7 +79,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Not operand."""
+    """The negation of a condition."""
 
     operand: Node
     at: int = field(default=0, compare=False)

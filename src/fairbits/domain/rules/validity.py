@@ -34,7 +34,17 @@ class _Exceptions:
 
 
 class Validity:
-    """The rules of a schema, over people and over their twins. ``rows`` are the codes of real people."""
+    """The rules of a schema, over people and over their twins.
+
+    Parameters
+    ----------
+    schema
+        The attributes and rules.
+    twins
+        The combinations of protected values.
+    rows
+        Codes of real people, who exist whatever the rules say; None where there are none.
+    """
 
     def __init__(self, schema: Schema, twins: Twins, rows: Codes | None = None):
         self.schema = schema

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbits.engine.kernels.compiler import inlined
 from fairbits.engine.kernels.memory import load, splat, store
-from fairbits.engine.kernels.simd import PEOPLE, Vector, inlined, lanewise, mul
+from fairbits.engine.kernels.simd import PEOPLE, Vector, lanewise, mul
 
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
 

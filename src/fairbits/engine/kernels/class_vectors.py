@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread, writeable
 from fairbits.engine.evaluation import Evaluation, empty_figures
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.engine.kernels.partition import ruler_of
-from fairbits.engine.kernels.simd import compiled
 from fairbits.errors import OptionError
 
 #: Scalar work per twin and class, in units of the engine's multiply-adds.
@@ -134,7 +134,7 @@ def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decis
         figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)
 
 
-@compiled
+@linked
 def _decision(scores, person, twin, favourable):
     """The most likely class; a tie goes to the favourable one."""
     best = favourable
@@ -144,7 +144,7 @@ def _decision(scores, person, twin, favourable):
     return best
 
 
-@compiled
+@linked
 def _cover(scores, person, rest, count, lows, highs, epsilon):
     """Take one class out of the first `count` twins, keeping the order of the others; gives how many are left."""
     classes = scores.shape[2]

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import models, register_model
 
-from fairbits.engine.kernels.simd import primitive
+from fairbits.engine.kernels.compiler import primitive
 
 WORDS = 8
 """64-bit words in a vector: two AVX2 registers a plane, so four planes and an adder's operands fit into sixteen."""

@@ -13,23 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import (
-    PEOPLE,
-    add,
-    clip_index,
-    compiled,
-    distance,
-    div,
-    fma,
-    if_greater,
-    inlined,
-    leaky,
-    merged,
-    minimum,
-    sub,
-)
+from fairbits.engine.kernels.simd import PEOPLE, add, clip_index, distance, div, fma, if_greater, leaky, minimum, sub
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)
@@ -113,7 +100,7 @@ def harmless(trouble):
     return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
 
 
-@merged
+@inlined
 def read_codes(program, codes, first, tile):
     """Put code − shift of every attribute into the tile.
 
@@ -154,7 +141,7 @@ def read_codes(program, codes, first, tile):
     return harmless(trouble)
 
 
-@merged
+@inlined
 def prefetch_codes(codes, first):
     """Prefetch the codes of a tile of people.
 
@@ -169,7 +156,7 @@ def prefetch_codes(codes, first):
         prefetch(codes, first * codes.shape[1] + ahead)
 
 
-@merged
+@inlined
 def table_row(program, tile, table, person, stride, neuron):
     """24 neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1.
 
@@ -197,7 +184,7 @@ def table_row(program, tile, table, person, stride, neuron):
     return load(program.tables, row * stride + neuron)
 
 
-@merged
+@inlined
 def add_lookups(program, tile, h, tables):
     """Add a row of each of the first tables to the first pre-activation, 24 neurons at a time.
 
@@ -230,7 +217,7 @@ def add_lookups(program, tile, h, tables):
             store(tile, at, add(load(tile, at), load(tile, program.square + (j - neuron) * PEOPLE)))
 
 
-@merged
+@inlined
 def first_layer(program, tile, h, tables):
     """The first pre-activation, without the part of the twins.
 
@@ -252,7 +239,7 @@ def first_layer(program, tile, h, tables):
         add_lookups(program, tile, h, tables)
 
 
-@merged
+@inlined
 def score_twins(program, tile, m, threshold):
     """Run every twin of the tile's people through the network.
 
@@ -313,7 +300,7 @@ def score_twins(program, tile, m, threshold):
     return favourable, harmless(trouble)
 
 
-@merged
+@inlined
 def extremes(tile, scores, m, favourable, first, people, figures):
     """Write the lowest and highest score of each person, the first twin that has it, and the decisions.
 

@@ -17,22 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
+from fairbits.engine.kernels.compiler import compiled, merged
 from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
 from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import (
-    PEOPLE,
-    add,
-    compiled,
-    distance,
-    div,
-    fma,
-    if_greater,
-    leaky,
-    merged,
-    minimum,
-    sub,
-)
+from fairbits.engine.kernels.simd import PEOPLE, add, distance, div, fma, if_greater, leaky, minimum, sub
 
 
 class Held(NamedTuple):

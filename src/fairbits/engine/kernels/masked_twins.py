@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread, writeable
 from fairbits.engine.evaluation import Evaluation, Partition, empty_figures
+from fairbits.engine.kernels.compiler import compiled, linked
 from fairbits.engine.kernels.partition import ruler_of
-from fairbits.engine.kernels.simd import compiled
 
 _HALF = np.float32(0.5)
 #: Scalar work per twin, in units of the engine's multiply-adds.
@@ -131,7 +131,7 @@ def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
         figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)
 
 
-@compiled
+@linked
 def _sweep(rest: Any, count: Any, width: Any, terms: Any) -> Any:
     """Classes of the first `count` scores, and the sum of c log2 c over them. Overwrites the scores."""
     k, bits = 0, 0.0

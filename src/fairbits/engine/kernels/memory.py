@@ -14,7 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from fairbits.engine.kernels.simd import INTEGERS, PEOPLE, TILE, VECTOR, VECTORS, WIDTH, lanes, primitive
+from fairbits.engine.kernels.compiler import primitive
+from fairbits.engine.kernels.simd import INTEGERS, PEOPLE, TILE, VECTOR, VECTORS, WIDTH, lanes
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:

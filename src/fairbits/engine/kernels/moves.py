@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.batches import spread
 from fairbits.engine.forecast import Contributions, Foresight, foresee
-from fairbits.engine.kernels.simd import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
 
 CHANGES = 2
@@ -45,7 +45,19 @@ Floats = NDArray[np.float64]
 
 
 class Domain(NamedTuple):
-    """The free attributes, as the kernel takes them."""
+    """The free attributes, as the kernel takes them; one entry each.
+
+    Parameters
+    ----------
+    columns
+        Column of the codes.
+    low, high
+        Lowest and highest code.
+    stride
+        Step between neighbouring codes.
+    discrete
+        Whether only whole steps are allowed.
+    """
 
     columns: NDArray[np.int64]
     low: Floats
@@ -55,7 +67,15 @@ class Domain(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known about the members: logit margins of their extreme twins, and what changes do to these."""
+    """What is known about the members: logit margins of their extreme twins, and what changes do to these.
+
+    Parameters
+    ----------
+    low, high
+        Margin of the twin with the lowest, and with the highest score.
+    below, above
+        Gradients at the twin with the lowest, and with the highest score.
+    """
 
     low: Floats
     high: Floats

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.memory import load, lowest, splat, store
-from fairbits.engine.kernels.simd import PEOPLE, add, compiled, div, floor, if_greater, merged, minimum, sub
+from fairbits.engine.kernels.simd import PEOPLE, add, div, floor, if_greater, minimum, sub
 from fairbits.errors import OptionError
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
@@ -103,7 +104,7 @@ def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: f
     return Ruler(True, np.float32(epsilon), partition == "grid", last, entropy_terms(m), np.float32(threshold))
 
 
-@merged
+@inlined
 def to_bins(scores, start, m, epsilon, last):
     """Replace scores by the number of their bin of width epsilon, counted from zero.
 
@@ -126,7 +127,7 @@ def to_bins(scores, start, m, epsilon, last):
         store(scores, at, minimum(bins, splat(last)))
 
 
-@merged
+@inlined
 def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
     """Write k and Q1 of the tile's `people`, from row `first` on.
 

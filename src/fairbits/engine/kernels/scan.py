@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.counters import ROWS, WORDS, add_four, overflown, start, write_out
-from fairbits.engine.kernels.simd import compiled, inlined
 from fairbits.engine.row_sets import choose_values, fill
 
 # Every slice of an array, and every field of a tuple that is read, counts as a new reference, which costs more than

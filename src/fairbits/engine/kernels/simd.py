@@ -11,19 +11,15 @@ person's figures do not depend on who shares the tile. No operation may be reass
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, entrypoints
-from numba.core.caching import FunctionCache
-from numba.core.extending import intrinsic, models, register_model
-from numba.core.runtime import rtsys
+from numba.core import cgutils
+from numba.core.extending import models, register_model
+
+from fairbits.engine.kernels.compiler import primitive
 
 WIDTH = 8
 VECTORS = 3
@@ -35,127 +31,6 @@ FLOAT = ir.FloatType()
 VECTOR = ir.VectorType(FLOAT, WIDTH)
 INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
 TILE = ir.ArrayType(VECTOR, VECTORS)
-
-
-@cache
-def _fingerprint() -> str:
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
-
-
-class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
-    """Numba's copies on disk, read without preparing the compiler.
-
-    Before it reads a copy, Numba looks through all installed packages for extensions of its own and fills its tables
-    of everything that it could compile, which takes longer than reading and running a kernel. A copy is machine code
-    and needs none of that; where there is no copy, both are done before Numba begins to compile.
-    """
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Read the copy for a signature.
-
-        Parameters
-        ----------
-        sig
-            Types of the arguments.
-        target_context
-            Where machine code goes.
-
-        Returns
-        -------
-        Any
-            What Numba calls a compile result; None where there is no copy.
-        """
-        rtsys.initialize(target_context)  # the memory manager, which machine code calls
-        found = None
-        with self._guard_against_spurious_io_errors():
-            found = self._load_overload(sig, target_context)
-        if found is None:
-            entrypoints.init_all()
-        return found
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile on first use and keep the result on disk; releases the interpreter lock while it runs.
-
-    Numba looks only at the file of the function itself to see whether its copy on disk is still good. A kernel
-    is made from all files of the engine, so their fingerprint becomes part of the name of the copy.
-
-    Parameters
-    ----------
-    function
-        The kernel.
-
-    Returns
-    -------
-    Any
-        The compiled kernel.
-    """
-    function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
-    kernel = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-    try:
-        kernel._cache = KernelCache(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache folder can be written to
-        return kernel
-    kernel._compilation_chain_init_hook = _later  # KernelCache does it where there is something to compile
-    return kernel
-
-
-def _later() -> None:
-    """Do nothing: takes the place of Numba's look for extensions before a copy on disk is asked for."""
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile into every caller: an array crosses a call boundary as seven arguments, too dear in a hot loop.
-
-    Such a function is never called from Python, and need not be compiled for that.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel.
-
-    Returns
-    -------
-    Any
-        The compiled function.
-    """
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-    return numba.njit(nogil=True, forceinline=True, **options)(function)
-
-
-def merged(function: Callable[..., Any]) -> Any:
-    """Mark a function to be put into its caller before that is compiled: a part of a kernel that costs no call.
-
-    For functions that a kernel calls once; the others are ``inlined``, which compiles them only once.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
-    return numba.njit(nogil=True, inline="always", error_model="numpy")(function)
-
-
-def primitive(typer: Callable[..., Any]) -> Any:
-    """Make a function that emits LLVM code callable from kernels.
-
-    Parameters
-    ----------
-    typer
-        Gives type signature and code generator.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
-    return intrinsic(typer)
 
 
 class LanesType(types.Type):  # type: ignore[misc]

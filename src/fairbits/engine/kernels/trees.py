@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from fairbits.engine.kernels.simd import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go

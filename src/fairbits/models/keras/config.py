@@ -87,7 +87,7 @@ def _check_weights(path: Path, weights: bytes, options: ModelOptions) -> None:
         raise ModelError(f"the model {str(path)!r} has weights whose reading {outcome.fault}; save it again.")
 
 
-def read_weights(given: tuple[bytes, int], _tell: sandbox.Tell) -> None:
+def read_weights(given: tuple[bytes, int], _notify: sandbox.Notify) -> None:
     """Read every number of a weight file once, in the child process; links out of the file are refused.
 
     Parameters
@@ -170,6 +170,7 @@ class _Layers:
         if node["class_name"] not in _MODELS or "layers" not in config:
             self.plain = False
             return None
+        width = _wider(width, _built(node))
         widths: dict[str, int | None] = {}
         for layer in config["layers"]:
             self.count += 1
@@ -181,7 +182,7 @@ class _Layers:
                 sources = [widths.get(source) for source in _sources(layer.get("inbound_nodes"))]
                 known = [size for size in sources if size is not None]
                 width = sum(known) if known and len(known) == len(sources) else None
-            width = self._layer(layer, inner, width)
+            width = self._layer(layer, inner, _wider(width, _built(layer)))
             widths[name] = width
         return width
 
@@ -198,10 +199,7 @@ class _Layers:
             units = config.get("units")
             if not isinstance(units, int) or units < 1:
                 raise ModelError(f"has a layer of {units!r} units; save it again.")
-            if width is None:  # nobody says what comes in: Keras builds it from the file's own word
-                built = ((layer.get("build_config") or {}).get("input_shape") or [None])[-1]
-                width = built if isinstance(built, int) else None
-                self.plain = False
+            self.plain &= width is not None
             self._add(units * ((width or 1) + 1), f"a layer of {units:,} units", _BYTES)
             return units
         if kind == "Embedding":
@@ -213,7 +211,7 @@ class _Layers:
             return None
         if kind not in _KEEPING:
             self.plain = False
-            self._numbers(config, kind)
+            self._numbers([config, layer.get("build_config")], kind)
             return None
         if width is not None:
             self._add(width, kind, 4 * _BYTES)
@@ -240,6 +238,29 @@ class _Layers:
                 f"declares {self.bytes:,} bytes by {what}, and {self.limit:,} are allowed; raise --max-model-bytes if "
                 f"it is yours."
             )
+
+
+def _built(layer: dict[str, Any]) -> int | None:
+    """The width that Keras builds a layer for by the file's own word, whatever comes into it; None where none is said.
+
+    Of several shapes the largest: a layer that joins its inputs lists them all.
+    """
+    found: list[int] = []
+    waiting = [layer.get("build_config")]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            waiting += node.values()
+        elif isinstance(node, list):
+            sizes = [abs(size) for size in node if isinstance(size, int)]
+            found += [math.prod(sizes)] if sizes else []
+            waiting += [inner for inner in node if isinstance(inner, dict | list)]
+    return max(found, default=None)
+
+
+def _wider(width: int | None, built: int | None) -> int | None:
+    """The larger of what comes in and what a layer is built for, where either is known."""
+    return max((size for size in (width, built) if size is not None), default=None)
 
 
 def _sources(nodes: Any) -> list[str]:

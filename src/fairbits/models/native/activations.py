@@ -19,7 +19,16 @@ _GELU_SCALE = float(np.sqrt(2 / np.pi))
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """An activation by name; ``alpha`` is the slope (leaky ReLU) or the floor (ELU) below zero."""
+    """An activation by name.
+
+    Parameters
+    ----------
+    name
+        "relu", "leaky_relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh" or "identity".
+    alpha
+        What the curve does below zero: the slope of a leaky ReLU, or the depth of the floor of an ELU. Others ignore
+        it.
+    """
 
     name: str = "relu"
     alpha: float = 0.0

@@ -31,11 +31,24 @@ _LOWEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """How long and how hard to train. ``consistency`` weighs the squared difference of the scores of a pair, and with
-    ``whole`` that of the probabilities of all classes. ``prejudice`` weighs what the score tells about groups.
+    """How long and how hard to train. The learning rate falls to zero over the updates.
 
-    The learning rate falls to zero over the updates. ``seconds`` ends the training early; the result then depends on
-    the machine, so nothing is said by default.
+    Parameters
+    ----------
+    updates
+        Number of steps.
+    batch
+        Rows of a step.
+    learning_rate
+        Adam's rate at the first step.
+    consistency
+        Weight of the squared difference between the scores of a pair that should be scored alike; 0 leaves pairs out.
+    whole
+        Whether pairs are compared in the probabilities of all classes instead of the score alone.
+    seconds
+        Ends the training early. The result then depends on the machine, so there is no limit by default.
+    prejudice
+        Weight of what the score says about the groups that ``refit`` is given; 0 leaves them out.
     """
 
     updates: int = 2000

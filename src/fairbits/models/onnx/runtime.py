@@ -14,7 +14,7 @@ from fairbits.models.black_box import BlackBox, with_classes
 from fairbits.models.column_order import column_note, plain_note
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
 from fairbits.models.input_slots import said_by_types, slots_note, slots_of, some_people
-from fairbits.models.loaded import Loaded, read_note, told_from
+from fairbits.models.loaded import Loaded, output_kind_of, read_note
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
 
@@ -301,7 +301,7 @@ def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDA
         found = np.asarray(ask(rows), dtype=np.float32).reshape(len(rows), -1)
     except Exception:  # noqa: BLE001 - random people may be none that it takes: the table decides
         return None
-    return "logit" if np.isfinite(found).all() and told_from(found, regression=False) == "logit" else None
+    return "logit" if np.isfinite(found).all() and output_kind_of(found, regression=False) == "logit" else None
 
 
 def _encoding(feeder: Feeder | SlotFeeder | None) -> Encoding:

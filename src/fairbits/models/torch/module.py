@@ -17,7 +17,7 @@ from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import told_from
+from fairbits.models.loaded import output_kind_of
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.trial import layers_of, rows_for
@@ -27,7 +27,28 @@ _TRIAL = 64
 
 
 class TorchModel(SeveralClasses):
-    """``layers`` are names of submodules with (n, width) outputs; the last layer is the output after its head."""
+    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read.
+
+    Parameters
+    ----------
+    module
+        The module, in evaluation mode.
+    inputs, outputs
+        Numbers of inputs and outputs.
+    output
+        What the outputs are (logits, probabilities, values).
+    layers
+        Names of submodules whose outputs are (n, width): the layers that debugging sees, the last one after its head.
+    favourable
+        Position of the output that is the score; 1 by default.
+    held
+        Neurons that are held at a value.
+    batch
+        Rows that go through the module at a time.
+    someone
+        One encoded person whom the module takes, (1, inputs), by which widths of layers are found out; zeros by
+        default.
+    """
 
     def __init__(
         self,
@@ -88,9 +109,11 @@ class TorchModel(SeveralClasses):
         inputs = rows.shape[1]
         found = run(rows)
         outputs = found.shape[1]
-        # Without a target nobody says whether one number is a value; several numbers are classes.
+        # Without a target it is not known whether one number is a value; several numbers are classes.
         unknown = schema is not None and schema.target is None and found.shape[1] > 1
-        output = options.output or told_from(found, regression=schema is not None and schema.regression and not unknown)
+        output = options.output or output_kind_of(
+            found, regression=schema is not None and schema.regression and not unknown
+        )
         layers = layers_of(run, module, rows) if options.layers is None else options.layers
         for name in layers:
             if name not in dict(module.named_modules()):

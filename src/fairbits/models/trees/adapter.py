@@ -341,7 +341,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     str
         The reason; "" where they agree.
     """
-    from fairbits.models.loaded import fit_to_schema, told_by_model
+    from fairbits.models.loaded import fit_to_schema, with_model_classes
 
     rng = np.random.default_rng(0)
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
@@ -349,7 +349,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
         if attribute.gap is not None:
             column[rng.random(_PEOPLE) < 0.1] = attribute.gap
     codes = np.column_stack(columns).astype(np.float64)
-    schema, _ = told_by_model(schema, loaded)
+    schema, _ = with_model_classes(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
         theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]

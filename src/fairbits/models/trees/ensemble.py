@@ -38,10 +38,28 @@ class Damaged(ModelError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One tree while it is read: arrays by node, the root first. ``feature`` is -1 at a leaf.
+    """One tree while it is read: arrays by node, the root first.
 
-    ``categories`` holds, per node, the categories that go left (None where the split is a comparison). ``known``
-    holds those that the split knows at all, where others count as missing. ``values`` is (nodes, width).
+    Parameters
+    ----------
+    feature
+        Position of the feature that the node's split looks at; -1 at a leaf.
+    threshold
+        Values up to this one go left, where the split is a comparison.
+    left, right
+        Numbers of the child nodes.
+    missing
+        What the split takes for a missing value: 0 nothing (NaN is read as 0), 1 zeros and NaN, 2 NaN alone.
+    missing_left
+        Whether missing values go left.
+    values
+        What each leaf adds to the outputs, (nodes, width).
+    output
+        The first output that the tree adds to.
+    categories
+        Per node, the categories that go left; None where all splits are comparisons.
+    known
+        Per node, the categories that the split knows; others count as missing. None where there are no such splits.
     """
 
     feature: npt.NDArray[np.int64]
@@ -58,12 +76,46 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """All trees of a model as flat, read-only arrays.
+    """All trees of a model as flat, read-only arrays; make one with ``build``.
 
-    Tree t begins at node ``roots[t]`` and adds the ``width`` values of the leaf that a row reaches to the outputs from
-    ``output[t]`` on. ``base`` is what the outputs are before any tree; ``link`` makes predictions of the sums.
-    ``sets`` numbers the split's row of ``members`` (a truth value per category; -1: a comparison); ``strange`` says
-    where a category beyond ``known`` goes: it counts as missing (HistGradientBoosting) or as not in the set.
+    Tree t begins at node ``roots[t]`` and adds the values of the leaf that a row reaches to the outputs from
+    ``output[t]`` on.
+
+    Parameters
+    ----------
+    features
+        Number of features that a row has.
+    roots
+        The number of each tree's first node.
+    output
+        The first output that each tree adds to.
+    feature
+        By node, the position of the feature that its split looks at; -1 at a leaf.
+    threshold
+        By node, the largest value that goes left, where the split is a comparison.
+    left, right
+        By node, the numbers of its children.
+    missing
+        By node, what counts as missing: 0 nothing (NaN is read as 0), 1 zeros and NaN, 2 NaN alone.
+    missing_left
+        By node, whether missing values go left.
+    sets
+        By node, the entry of ``members`` that its split looks up; -1 where the split is a comparison.
+    members
+        For each set, by category, whether it goes left.
+    known
+        For each set, by category, whether the split knows it: a category that it does not know counts as missing. None
+        where such a category is merely not in the set.
+    values
+        By node, what a leaf adds, (nodes, width).
+    base
+        What each output starts from.
+    link
+        How the sums become predictions.
+    slope
+        Factor of the sums before the link, where the link has one.
+    precision
+        The precision in which values are compared with thresholds, as the library does it.
     """
 
     features: int

@@ -17,10 +17,20 @@ _ROWS = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel(SeveralClasses):
-    """An ensemble and which of its predictions is the score.
+    """An ensemble, and which of its predictions is the score.
 
-    ``classes`` is the number of classes that it decides between (0: it predicts a value; None: not known).
-    ``favourable`` is the class whose probability is the score; ``names`` are the features, where they have names.
+    Parameters
+    ----------
+    ensemble
+        The trees.
+    classes
+        Number of classes that it decides between; 0 where it predicts a value, None where that is not known.
+    favourable
+        Position of the class whose probability is the score.
+    names
+        Names of the features, in order; empty where they have none.
+    name
+        What error messages call the model.
     """
 
     ensemble: Ensemble

@@ -178,8 +178,10 @@ def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) ->
         raise Damaged(f"its base_score is {text[:40]!r}, which is no number.") from None
     if len(stated) not in (1, outputs):
         raise Damaged(f"it has {len(stated)} base scores for {outputs} outputs.")
-    bent = ("binary:logistic", "reg:logistic") if major >= 3 else ("binary:logistic", "reg:logistic", "binary:logitraw")
-    if objective in bent:
+    logistic = (
+        ("binary:logistic", "reg:logistic") if major >= 3 else ("binary:logistic", "reg:logistic", "binary:logitraw")
+    )
+    if objective in logistic:
         if not ((stated > 0) & (stated < 1)).all():
             raise Damaged(f"its base_score is {text[:40]}; a probability lies between 0 and 1.")
         stated = -np.log(1.0 / stated - 1.0)

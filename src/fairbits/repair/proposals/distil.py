@@ -67,7 +67,7 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     subject = guard.subject
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
-    people, targets = lessons(guard, rows, rng, most=MAX_FOREIGN)
+    people, targets = lessons(guard, rows, rng, max_rows=MAX_FOREIGN)
     made = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
     loaded = fit_to_schema(
         read_model(made.estimator, guard.schema, subject.options), guard.schema, options=subject.options
@@ -166,7 +166,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 
 
 def lessons(
-    guard: Guard, rows: Codes, rng: np.random.Generator, *, most: int = MAX_ROWS
+    guard: Guard, rows: Codes, rng: np.random.Generator, *, max_rows: int = MAX_ROWS
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
     """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression.
 
@@ -178,7 +178,7 @@ def lessons(
         Training rows as codes, (n, attributes).
     rng
         Draws a sample of the rows where there are too many, and people near them.
-    most
+    max_rows
         How many rows are taken, at most, and how many people near them.
 
     Returns
@@ -186,9 +186,9 @@ def lessons(
     tuple[Codes, npt.NDArray[np.float64]]
         People as codes, (n, attributes), and the average of their twins: (n, classes), or (n,) for a regression.
     """
-    if len(rows) > most:
-        rows = rows[rng.choice(len(rows), most, replace=False)]
-    count = int(np.clip(NEAR * len(rows), min(FEWEST, most), min(MOST, most)))
+    if len(rows) > max_rows:
+        rows = rows[rng.choice(len(rows), max_rows, replace=False)]
+    count = int(np.clip(NEAR * len(rows), min(FEWEST, max_rows), min(MOST, max_rows)))
     people = np.concatenate([rows, near_people(guard.schema, rows, count, rng)])
     average = guard.with_guarantee(1)
     if guard.schema.regression:

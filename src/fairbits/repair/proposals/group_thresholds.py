@@ -18,6 +18,7 @@ from fairbits.errors import CapabilityError, ModelError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Model
 from fairbits.repair.group_codes import Coding
+from fairbits.repair.proposals.shown_twins import shown_twins
 
 #: Encoded rows that are compared with all twins at once.
 _CHUNK = 4_096
@@ -254,11 +255,10 @@ def thresholds_text(model: GroupThresholds) -> str:
     from fairbits.domain import Decoder
 
     schema, twins = model.schema, model.coding.twins
-    first = np.array([[attribute.first for attribute in schema.attributes]])
-    frame = Decoder(schema).frame(twins.expand(first)[0])
-    names = [schema.names[i] for i in twins.columns]
-    rows = [[_plain(value) for value in row] for row in zip(*(frame[name] for name in names), strict=True)]
-    labels = [name for name in names if schema[name].kind == "category"]
+    names, rows = shown_twins(schema, twins, Decoder(schema))
+    # Numbers are those of the nearest twin; the columns of a category, one or several, hold what a twin holds.
+    protected = [schema.attributes[column] for column in twins.columns]
+    labels = [name for attribute in protected if attribute.kind == "category" for name in attribute.own_columns]
     data = {
         "columns": names,
         "labels": labels,
@@ -273,7 +273,3 @@ def thresholds_text(model: GroupThresholds) -> str:
     favourable = json.dumps(schema.favourable).replace('"""', "'")
     words = model.coding.words.replace('"""', "'").replace("\\", "/")
     return _SOURCE.format(words=words, favourable=favourable, data=text)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

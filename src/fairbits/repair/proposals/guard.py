@@ -25,7 +25,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, fresh_scores, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -43,7 +43,9 @@ _ROWS = 65_536
 #: People whose twins' scores are kept at once.
 _SCORES = 2_000_000
 #: People who are asked about twice to see whether a model varies.
-_ASKED_TWICE = 8
+_ASKED_TWICE = 64
+#: The widest bounds that are still numbers: no model has so many twins, and no float32 score is so large.
+_MAX_CLASSES, _MAX_TAU = 10**9, 1e38
 
 
 class Guard:
@@ -172,11 +174,7 @@ class Guard:
         threads: int | None,
         rows: Table | None = None,
     ) -> None:
-        if guarantee is not None and tau is not None:
-            raise OptionError(f"guarantee is {guarantee} and tau is {tau}; give one of them.")
-        if tau is not None and not (np.isfinite(tau) and tau >= 0):
-            raise OptionError(f"tau is {tau}; give the distance from the average that is allowed, 0 or more.")
-        wanted = check_guarantee(1 if guarantee is None else guarantee)
+        wanted = check_bound(guarantee, tau)
         schema = subject.schema
         self.subject, self.model, self.schema, self.encoding = subject, subject.model, schema, subject.encoding
         many = len(schema.classes) > 2
@@ -195,7 +193,7 @@ class Guard:
         #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
         known = (rows or subject.table).training()
         #: Whether the model gives the same person another score when asked again: then nothing can be proved.
-        self.varies = not self._evaluator.native and _varies(
+        self.varies = not self._evaluator.native and answers_vary(
             self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
         )
         self.k_max = 0 if self.varies else proved_classes(self.tau, self.epsilon, partition, vector=vector)
@@ -281,13 +279,17 @@ class Guard:
         -------
         Guard
             A new guard.
+
+        Raises
+        ------
+        OptionError
+            If the bound makes no sense.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         vector = self._evaluator.by_vector
-        if tau is None:
-            tau = half_width(check_guarantee(guarantee or 1), self.epsilon, self.partition, vector=vector)
-        other.tau = float(tau)
+        wanted = check_bound(guarantee, tau)
+        other.tau = float(half_width(wanted, self.epsilon, self.partition, vector=vector) if tau is None else tau)
         other.k_max = 0 if self.varies else proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
         return other
 
@@ -341,7 +343,7 @@ class Guard:
         """
         if self._whole:
             return self.people_class_scores(codes)[:, self.schema.favourable_index]
-        own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
+        own = _finite(self.model.scores(self.encoding.encode(codes)))
         regression = self.schema.regression
         return clipped(moved(own, self.shift, regression=regression), self._average(codes), self.tau).astype(np.float32)
 
@@ -360,7 +362,7 @@ class Guard:
         """
         if not self._whole:
             return self._both(self.people_scores(codes))
-        own = np.asarray(self.model.class_scores(self.encoding.encode(codes)), np.float64)  # type: ignore[attr-defined]
+        own = _finite(self.model.class_scores(self.encoding.encode(codes)))  # type: ignore[attr-defined]
         return clipped_vectors(own, self._average(codes), self.tau).astype(np.float32)
 
     def twin_scores(self, codes: Codes) -> Array:
@@ -462,17 +464,15 @@ class Guard:
         """The average over the twins of encoded rows, lifted."""
         twins = self._twins_of(rows)
         ask = self.model.class_scores if self._whole else self.model.scores  # type: ignore[attr-defined]
-        found = np.asarray(ask(twins), np.float64)
+        found = _finite(ask(twins))
         found = found.reshape(len(rows), self.m, *found.shape[1:])
-        if not np.isfinite(found).all():
-            raise ModelError("the model gave a score that is not finite for a twin of somebody; check its inputs.")
         if not self.schema.regression:
             found = np.clip(found, 0, 1)
         centre = averaged(found, self.weights, self._valid_inputs(rows))
         return centre if self._whole else self._lifted(centre)
 
     def _scores(self, rows: Inputs) -> Array:
-        own = np.asarray(self.model.scores(rows), np.float64)
+        own = _finite(self.model.scores(rows))
         if not self.schema.regression:
             own = np.clip(own, 0, 1)
         return clipped(self._lifted(own), self._centre(rows), self.tau).astype(np.float32)
@@ -502,7 +502,7 @@ class Guard:
             return self._both(self.scores(rows))
         pieces = [
             clipped_vectors(
-                np.asarray(self.model.class_scores(piece), np.float64),  # type: ignore[attr-defined]
+                _finite(self.model.class_scores(piece)),  # type: ignore[attr-defined]
                 self._centre(piece),
                 self.tau,
             )
@@ -545,9 +545,14 @@ class Guard:
         return self.schema.rule.decide(self.scores(inputs))
 
 
-def _varies(model: Any, inputs: Inputs) -> bool:
-    """Whether a model answers the same question differently."""
-    return len(inputs) > 0 and not np.array_equal(fresh_scores(model, inputs), fresh_scores(model, inputs))
+def _finite(scores: Any) -> npt.NDArray[np.float64]:
+    """Scores of people or their twins in double precision, all of them numbers: no bound holds for NaN."""
+    found = np.asarray(scores, np.float64)
+    if not np.isfinite(found).all():
+        raise ModelError(
+            "the model gave a score that is not finite for somebody or for one of their twins; check its inputs."
+        )
+    return found
 
 
 def check_guarantee(guarantee: int) -> int:
@@ -569,9 +574,40 @@ def check_guarantee(guarantee: int) -> int:
         If it is.
     """
     whole = isinstance(guarantee, int | np.integer) and not isinstance(guarantee, bool)
-    if not whole or guarantee < 1:
-        raise OptionError(f"the guarantee is {guarantee!r}; give the most classes that anybody may have, 1 or more.")
+    if not whole or not 1 <= guarantee <= _MAX_CLASSES:
+        raise OptionError(
+            f"the guarantee is {guarantee!r}; give the most classes that anybody may have, 1 to {_MAX_CLASSES:,}."
+        )
     return int(guarantee)
+
+
+def check_bound(guarantee: int | None, tau: float | None) -> int:
+    """Refuse a bound that makes no sense: a guarantee and a half width at once, or one of them out of range.
+
+    Parameters
+    ----------
+    guarantee
+        Number of classes that nobody may exceed; None where it is not given.
+    tau
+        Half width in its place; None where it is not given.
+
+    Returns
+    -------
+    int
+        The guarantee, 1 where none is given.
+
+    Raises
+    ------
+    OptionError
+        If it is.
+    """
+    if guarantee is not None and tau is not None:
+        raise OptionError(f"guarantee is {guarantee} and tau is {tau}; give one of them.")
+    if tau is not None and not 0 <= tau <= _MAX_TAU:
+        raise OptionError(
+            f"tau is {tau}; give the distance from the average that is allowed, 0 or more (and at most {_MAX_TAU:g})."
+        )
+    return check_guarantee(1 if guarantee is None else guarantee)
 
 
 def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:

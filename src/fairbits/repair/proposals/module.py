@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Codes, Decoder, Schema
+from fairbits.domain import Decoder, Schema
 from fairbits.repair.proposals.clip import HAIR, least_size
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.shown_twins import plain_value, shown_twins
 from fairbits.repair.proposals.twin_rules import TwinRules
 
 _SOURCE = '''"""A guarded model: scores held close to the average over a person's twins. Needs NumPy alone.
@@ -73,7 +74,7 @@ class Guarded:
         if rules:
             columns = {{int(c): np.array(codes)[:, None] for c, codes in rules["twins"].items()}}
             for column, about in rules["seen"].items():
-                columns[int(column)] = self._codes(frame[about["name"]], about)[None]
+                columns[int(column)] = self._codes(frame, about)[None]
             valid = True
             for program in rules["programs"]:
                 valid = valid & self._holds(program, columns)
@@ -82,8 +83,13 @@ class Guarded:
             weights = left / left.sum(axis=0)
         return weights[:, :, None]
 
-    def _codes(self, values, about):
+    def _codes(self, frame, about):
         """What people read, as the rules' numbers."""
+        if about["columns"]:  # a category spread over columns of 0 and 1; one without a column is 0 in all others
+            size = len(frame[next(name for name in about["columns"] if name)])
+            spread = [np.asarray(frame[name], np.float64) if name else np.full(size, 0.5) for name in about["columns"]]
+            return np.argmax(spread, axis=0).astype(np.float64)
+        values = frame[about["name"]]
         if about["labels"] is not None:
             labels = {{str(label): code for code, label in enumerate(about["labels"])}}
             return np.array([labels[str(value)] for value in values], np.float64)
@@ -127,6 +133,8 @@ class Guarded:
             found = np.asarray(model.predict_proba(frame), np.float64)
         else:
             found = np.asarray(model.predict(frame) if hasattr(model, "predict") else model(frame), np.float64)
+        if not np.isfinite(found).all():
+            raise ValueError("the model gave a score that is not finite, for which no bound holds; check its inputs.")
         if found.ndim == 1:
             found = found[:, None]
         if classes == 2 and found.shape[1] == 1:  # the score of the favourable class
@@ -165,12 +173,10 @@ def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
     """
     schema, twins = guard.schema, guard.subject_twins
     decoder = decoder or Decoder(schema)
-    first: Codes = np.array([[attribute.first for attribute in schema.attributes]])
-    frame = decoder.frame(twins.expand(first)[0])
-    names = [schema.names[i] for i in twins.columns]
+    names, rows = shown_twins(schema, twins, decoder)
     data: dict[str, Any] = {
         "columns": names,
-        "twins": [[_plain(value) for value in row] for row in zip(*(frame[name] for name in names), strict=True)],
+        "twins": rows,
         "weights": guard.weights.tolist(),
         "tau": guard.tau,
         "hair": HAIR,
@@ -192,18 +198,15 @@ def _rules(rules: TwinRules, schema: Schema, decoder: Decoder) -> dict[str, Any]
     for column in rules.seen:
         attribute = schema.attributes[column]
         labels = None
-        if attribute.kind == "category":
+        if attribute.kind == "category" and not attribute.columns:
             person = np.array([[a.first for a in schema.attributes]] * len(attribute.labels))
             person[:, column] = np.arange(len(attribute.labels))
-            labels = [_plain(value) for value in decoder.frame(person)[attribute.name]]
+            labels = [plain_value(value) for value in decoder.frame(person)[attribute.name]]
         gap = None if attribute.kind == "category" else attribute.gap
-        seen[column] = {"name": attribute.name, "labels": labels, "gap": gap}
+        spread = list(attribute.columns) or None
+        seen[column] = {"name": attribute.name, "labels": labels, "gap": gap, "columns": spread}
     return {
         "programs": list(rules.programs),
         "twins": {column: values.tolist() for column, values in rules.twins.items()},
         "seen": seen,
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -63,22 +63,43 @@ class Proposal:
 class Planner:
     """What proposals are made from: one model and the plan's half of the evidence alone.
 
-    ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases; ``setting`` the
-    subject and how its twins are told apart. ``suspect`` is the hidden layer that debugging pointed at, ``retrain``
-    whether training is wanted.
+    Attributes
+    ----------
+    network
+        The model to be repaired.
+    halves
+        ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases.
+    setting
+        The subject, and how its twins become classes.
+    budget
+        The accuracy that may be lost, as a share.
+    seed
+        Where randomness comes from; ``rng`` gives a generator for each purpose.
+    watch
+        Progress callback.
+    guarantee
+        The number of classes that nobody may exceed; None where that was not asked for.
+    suspect
+        The hidden layer that debugging pointed at; None where it pointed at none.
+    retrain
+        Whether training is wanted.
+    quick
+        Whether what takes long is left out: distilling, sets of neurons, training.
+    notes
+        What could not be tried, and why; proposers may append to it.
     """
 
     network: Model
     halves: Halves
     setting: Setting
-    budget: float  # the accuracy that may be lost
+    budget: float
     seed: np.random.SeedSequence
     watch: Watch
     guarantee: int | None = None
     suspect: int | None = None
     retrain: bool = True
-    quick: bool = False  # whether what takes long is left out: distilling, sets of neurons, training
-    notes: list[str] = field(default_factory=list)  # what could not be tried, and why
+    quick: bool = False
+    notes: list[str] = field(default_factory=list)
 
     def rng(self, name: str) -> np.random.Generator:
         """Randomness of a proposer's own: whoever else proposes changes nothing about it.

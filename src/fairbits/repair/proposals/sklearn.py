@@ -153,8 +153,9 @@ def _columns(guard: Guard, own: Any) -> tuple[Any, dict[int, npt.NDArray[Any]]]:
     changed: dict[int, npt.NDArray[Any]] = {}
     for column in range(shown[0].shape[1]):
         values = np.array([[piece[row, column] for piece in shown] for row in range(len(some))], dtype=object)
-        if not (values == values[:, :1]).all():
-            if not (values == values[:1]).all():
+        gone = values != values  # noqa: PLR0124 - NaN: a missing value is the same in all twins, too
+        if not ((values == values[:, :1]) | (gone & gone[:, :1])).all():
+            if not ((values == values[:1]) | (gone & gone[:1])).all():
                 raise CapabilityError(f"column {column} holds more than protected values; use .py.")
             changed[column] = values[0]
     if not changed:

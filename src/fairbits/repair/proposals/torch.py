@@ -51,7 +51,7 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
         if activation.name not in {*functions, "leaky_relu", "elu"}:
             raise ModelError(f"activation {activation.name!r} has no PyTorch form here; use .onnx.")
 
-    def bent(activation: Any, x: Any) -> Any:
+    def activated(activation: Any, x: Any) -> Any:
         if activation.name == "leaky_relu":
             return torch.nn.functional.leaky_relu(x, activation.alpha)
         if activation.name == "elu":
@@ -76,7 +76,7 @@ def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
 
         def rest(self, before: Any) -> Any:
             for i in range(1, len(network.weights)):
-                before = bent(network.activations_after[i - 1], before)
+                before = activated(network.activations_after[i - 1], before)
                 before = before @ getattr(self, f"w{i}") + getattr(self, f"b{i}")
             if network.head == "softmax":
                 before = torch.softmax(before, -1)

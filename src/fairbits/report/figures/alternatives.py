@@ -44,7 +44,7 @@ def fronts(points: Sequence[FrontPoint], quality: str) -> dict[str, tuple[Pictur
         What accuracy is called.
     """
     found = {"bits": (_drawn(points, "bits", "direct bits: mean Q∞ of rows", quality), f"{quality} and direct bits")}
-    for name, axis in (("indirect", "indirect bits about the attribute told most"), ("ratio", "impact ratio")):
+    for name, axis in (("indirect", "indirect bits, of the attribute with the most"), ("ratio", "impact ratio")):
         if all(getattr(one, name) is not None for one in points):
             title = f"{quality} and {'indirect bits' if name == 'indirect' else 'impact ratio'}"
             found[name] = _drawn(points, name, axis, quality), title

@@ -37,21 +37,21 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
     Picture
         The picture.
     """
-    least, most = counts[0][0], counts[-1][0]
-    width = -(-(most - least + 1) // MAX_BARS)
-    bins = np.zeros((2, (most - least) // width + 1))
+    lowest, highest = counts[0][0], counts[-1][0]
+    width = -(-(highest - lowest + 1) // MAX_BARS)
+    bins = np.zeros((2, (highest - lowest) // width + 1))
     for k, people, flips in counts:
-        bins[:, (k - least) // width] += people - (flips or 0), flips or 0
+        bins[:, (k - lowest) // width] += people - (flips or 0), flips or 0
     made = picture(420, 250)
     ax = frame(made, (58, 46, 412, 214))
-    places = least + width * np.arange(bins.shape[1]) + (width - 1) / 2
+    places = lowest + width * np.arange(bins.shape[1]) + (width - 1) / 2
     ax.bar(places, bins[1], width * 0.82, color=ORANGE)
     ax.bar(places, bins[0], width * 0.82, bottom=bins[1], color=BLUE if not bins[1].any() else GREY)
     ax.yaxis.set_major_formatter(_COUNTS)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.xaxis.set_major_locator(MaxNLocator(9, integer=True))
-    left = max(1, min(least, most - 3))  # one or two values of k get bars of the usual width, not a wall
-    ax.set_xlim(left - 0.8 * width, max(most, left + 3) + 0.8 * width)
+    left = max(1, min(lowest, highest - 3))  # one or two values of k get bars of the usual width, not a wall
+    ax.set_xlim(left - 0.8 * width, max(highest, left + 3) + 0.8 * width)
     name_axes(ax, "k: classes that the twins' scores fall into", what)
     return made
 
@@ -166,7 +166,7 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
         say(ax, -0.02, where, name, transform=ax.get_yaxis_transform(), ha="right", va="center", weight="bold")
     ax.set_xlim(-reach, reach)
     ax.set_ylim(place + 0.6, -0.6)
-    ticks(ax, "y", places, [value.value for value in values], most=MAX_VALUES)
+    ticks(ax, "y", places, [value.value for value in values], max_labels=MAX_VALUES)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
     middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
     say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)

@@ -24,7 +24,17 @@ _SHORT = FuncFormatter(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How often a run of a strategy finds more than one of the yardstick, and the corrected p of the difference."""
+    """How a strategy compares with the yardstick.
+
+    Attributes
+    ----------
+    strategy
+        Its name.
+    a12
+        How often a run of it finds more ID cases than a run of the yardstick, 0 to 1.
+    p
+        The p-value of the difference, corrected for all comparisons.
+    """
 
     strategy: str
     a12: float
@@ -140,7 +150,7 @@ def _rows(names: Sequence[str]) -> tuple[Picture, Frame]:
     made = picture(420, height)
     ax = frame(made, (92, 48, 408, height - 8), grid="x")
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ticks(ax, "y", range(len(names)), list(names), most=40)
+    ticks(ax, "y", range(len(names)), list(names), max_labels=40)
     return made, ax
 
 

@@ -189,7 +189,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
     ax.plot(places, scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
     _threshold(ax, axes.threshold)
     _limits(ax, person, axes)
-    ticks(ax, "x", places, list(axes.values[0]), most=14, turned=len(places) > 5)
+    ticks(ax, "x", places, list(axes.values[0]), max_labels=14, turned=len(places) > 5)
     name_axes(ax, y="score")
     return made
 

@@ -98,7 +98,9 @@ def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
     return ax
 
 
-def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, turned: bool = False) -> None:
+def along(
+    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
+) -> None:
     """Labels below a bare frame.
 
     Parameters
@@ -109,12 +111,12 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: in
         Where they stand.
     labels
         The labels.
-    most
+    max_labels
         How many to show.
     turned
         Draw them at an angle.
     """
-    step = max(1, -(-len(labels) // most))
+    step = max(1, -(-len(labels) // max_labels))
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
     where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
     for place, label in list(zip(places, labels, strict=True))[::step]:
@@ -122,7 +124,9 @@ def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: in
         say(ax, place, 0, words, transform=where, va="top", color=MUTED, **how)
 
 
-def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: int = 16, rules: bool = False) -> None:
+def across(
+    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, rules: bool = False
+) -> None:
     """Labels to the left of a bare frame.
 
     Parameters
@@ -133,12 +137,12 @@ def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, most: i
         Where they stand.
     labels
         The labels.
-    most
+    max_labels
         How many to show.
     rules
         Draw a thin line at each.
     """
-    step = max(1, -(-len(labels) // most))
+    step = max(1, -(-len(labels) // max_labels))
     chosen = list(zip(places, labels, strict=True))[::step]
     where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
     for place, label in chosen:
@@ -196,7 +200,7 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
         say(ax, 0.0, 1.03, y, color=MUTED, **where)
 
 
-def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, most: int = 16, turned: bool = False) -> None:
+def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, max_labels: int = 16, turned: bool = False) -> None:
     """Labelled ticks; where there are many, some are left out.
 
     Parameters
@@ -209,12 +213,12 @@ def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, most: int = 1
         Where they stand.
     labels
         The labels.
-    most
+    max_labels
         How many to show.
     turned
         Draw them at an angle, and cut them shorter.
     """
-    step = max(1, -(-len(labels) // most))
+    step = max(1, -(-len(labels) // max_labels))
     words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     setter = ax.set_xticks if axis == "x" else ax.set_yticks

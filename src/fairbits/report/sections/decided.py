@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecisionSource:
-    """A file that the figures rest on; ``sha256`` is None where there is no file."""
+    """A file that the figures rest on.
+
+    Attributes
+    ----------
+    what
+        "model", "table", "test table" or "subject file".
+    name
+        The file, or in words where there is none.
+    sha256
+        Its SHA-256; None where there is no file.
+    """
 
     what: str
     name: str

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import shortened
-from fairbits.proxies import WHAT_A_BIT_IS, details, told
+from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
 from fairbits.report.words import percent
@@ -101,8 +101,8 @@ def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
     str
         The sentence; "" for all other models.
     """
-    found = _most_told(document) if document is not None and blind else None
-    return "" if found is None else f"{_full(told(found))} "
+    found = _strongest(document) if document is not None and blind else None
+    return "" if found is None else f"{_full(sentence_of(found))} "
 
 
 def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     tuple of str
         Sentences; none where nothing is known, or the model takes a protected attribute.
     """
-    found = _most_told(document) if document is not None and blind else None
+    found = _strongest(document) if document is not None and blind else None
     if document is None or found is None:
         return ()
     lines: list[str] = []
@@ -136,7 +136,7 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
 
 
-def _most_told(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _strongest(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The single attribute that the score tells most about."""
     known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
     return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
@@ -171,7 +171,7 @@ def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...
         Main sentence and further sentences.
     """
     for entry in document["attributes"]:
-        yield _full(told(entry)), tuple(_full(line) for line in details(entry))
+        yield _full(sentence_of(entry)), tuple(_full(line) for line in details(entry))
 
 
 def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -255,8 +255,8 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
         return {}
     parts = []
     for period in document["periods"]:
-        told_bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
-        parts.append(f"{period['period']}: {', '.join(told_bits) or 'too few people'}")
+        bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
+        parts.append(f"{period['period']}: {', '.join(bits) or 'too few people'}")
     return {"periods": inline_svg(made, "pic-periods", f"Over {document['by']}", "; ".join(parts))}
 
 

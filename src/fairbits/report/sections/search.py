@@ -7,17 +7,11 @@ from typing import Any
 from fairbits.domain import Twins
 from fairbits.measure import Stake
 from fairbits.report.record import Moment, Near, Searched
+from fairbits.search import DISTANCES
 from fairbits.store import Run
 
 #: Points of the curve over time.
 MOMENTS = 120
-_NEAR = {
-    "k_max_on_data": "real rows",
-    "k_max_within_1": "1 attribute away",
-    "k_max_within_2": "2 attributes away",
-    "k_max_within_3": "3 attributes away",
-    "k_max": "anywhere",
-}
 _HISTOGRAM = "SELECT k, count(*) AS cases, count(*) FILTER (flips) AS ids FROM cases GROUP BY k ORDER BY k"
 
 
@@ -118,7 +112,7 @@ def near_of(
     from math import log2
 
     found = []
-    for key, people in _NEAR.items():
+    for key, people in DISTANCES.items():
         k = max(summary.get(key) or 0, rows_k_max)
         exact = blind or key in summary.get("exact", []) or (key == "k_max_on_data" and rows_exact) or k == limit
         found.append(Near(people, k or None, log2(k) if k else None, exact))

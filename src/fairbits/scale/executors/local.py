@@ -15,9 +15,9 @@ class InProcess(Executor):
     name = "in-process"
     slots = 1
 
-    def __init__(self, job: Job, *, stop: Callable[[], bool], tell: Callable[[Any], None]):
+    def __init__(self, job: Job, *, stop: Callable[[], bool], progress: Callable[[Any], None]):
         self._job = job
-        self._signals = Signals(lambda: self._stopped or stop(), tell)
+        self._signals = Signals(lambda: self._stopped or stop(), progress)
         self._stopped = False
         self._waiting: deque[tuple[int, Any]] = deque()
         self._state = job.prepare(job.shared)

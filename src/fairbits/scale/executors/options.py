@@ -13,9 +13,16 @@ from fairbits.scale.tasks import Executor, Job
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
-    """``workers`` processes, or a ``ray`` cluster ("local" or an address), with so many ``threads`` each.
+    """Who does the work: this process, worker processes, or a Ray cluster.
 
-    Threads default to one for every worker, and to all cores where there is only this process.
+    Parameters
+    ----------
+    workers
+        Number of worker processes; one, or none given, is this process.
+    ray
+        "local", or the address of a Ray cluster.
+    threads
+        Threads of each worker. By default one for every worker, and all cores where there is only this process.
     """
 
     workers: int | None = None
@@ -53,7 +60,7 @@ def open_executor(
     job: Job,
     *,
     stop: Callable[[], bool] | None = None,
-    tell: Callable[[Any], None] | None = None,
+    progress: Callable[[Any], None] | None = None,
 ) -> Executor:
     """An executor for a job, to be used as a context manager.
 
@@ -65,7 +72,7 @@ def open_executor(
         What workers prepare once and do for each shard.
     stop
         Asked between batches where the work is done in this process; true ends a shard early.
-    tell
+    progress
         Progress callback; only work in this process calls it.
 
     Returns
@@ -90,4 +97,4 @@ def open_executor(
         from fairbits.scale.executors.processes import Processes
 
         return Processes(job, workers=executor_options.workers, threads=executor_options.each or 1)
-    return InProcess(job, stop=stop or (lambda: False), tell=tell or (lambda _: None))
+    return InProcess(job, stop=stop or (lambda: False), progress=progress or (lambda _: None))

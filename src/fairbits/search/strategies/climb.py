@@ -186,7 +186,8 @@ def domain_of(problem: Problem) -> Domain:
     Domain
         The arrays.
     """
-    return Domain(problem.free, problem.low, problem.high, problem.stride, problem.discrete)
+    bounds = (np.asarray(bound, dtype=np.float64) for bound in (problem.low, problem.high, problem.stride))
+    return Domain(problem.free, *bounds, problem.discrete)  # one type of array: the kernel is compiled once
 
 
 class Members:

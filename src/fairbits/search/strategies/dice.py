@@ -17,7 +17,10 @@ Where Algorithm 1 leaves something open, and what is done here (docs/method.md h
 
 * a seed begins with one class and no distance as its best so far, so that a local phase needs classes to widen: with
   binary feedback only people whose decisions differ get one;
-* an attribute with no slope at all has no inverse: it counts as steep as the flattest attribute that has one.
+* an attribute with no slope at all has no inverse: it counts as steep as the flattest attribute that has one;
+* δ is the span of the twins' scores where there are two classes or more: only its order at equal k matters;
+* with three classes or more the label that a loss is taken against is favourable or not; a number has no label, so the
+  signs of its slopes are taken as they are.
 """
 
 from __future__ import annotations

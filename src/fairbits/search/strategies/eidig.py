@@ -63,9 +63,28 @@ class Eidig(Strategy):
             Number of the round, counted from 0.
         """
         count = self.seeds or population(oracle.evaluator.m)
-        direction = Momentum(oracle, pair_of_slopes, count, self.momentum)
+        direction = Momentum(oracle, self.slopes, count, self.momentum)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
-        walk_from_start(oracle, start, rng, pair_of_slopes, steps=self.local_moves, patience=self.patience)
+        walk_from_start(oracle, start, rng, self.slopes, steps=self.local_moves, patience=self.patience)
+
+    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+        """Slopes at the twins with the lowest and the highest score.
+
+        Parameters
+        ----------
+        oracle
+            Answers questions about people and ends the search when the budget is spent.
+        people
+            People, (n, attributes).
+        figures
+            Their figures.
+
+        Returns
+        -------
+        tuple[Codes, Codes]
+            Slopes, (n, free) each.
+        """
+        return pair_of_slopes(oracle, people, figures)
 
 
 class Momentum:

@@ -13,7 +13,6 @@ A slope costs one query per attribute and twin, and all of them are counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,44 +21,33 @@ from fairbits.domain import Codes
 from fairbits.engine import Evaluation
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.adf import check_phases
-from fairbits.search.strategies.eidig import Momentum, check_momentum, walk_from_start
-from fairbits.search.strategies.walks import approach
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategies.eidig import Eidig
 
 
-@dataclass(frozen=True)
-class Maft(Strategy):
-    """The paper's parameters under the paper's defaults."""
-
-    seeds: int | None = None
-    global_moves: int = 10
-    local_moves: int = 1000
-    momentum: float = 0.5
-    patience: int = 5
+class Maft(Eidig):
+    """EIDIG with guessed slopes, under the same parameters."""
 
     name: ClassVar[str] = "maft"
+    needs_gradients: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check_momentum(self.momentum, self.patience)
-        check_phases(self.seeds, self.global_moves, self.local_moves)
-
-    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there.
+    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours.
 
         Parameters
         ----------
         oracle
             Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
+        people
+            People, (n, attributes).
+        figures
+            Their figures.
+
+        Returns
+        -------
+        tuple[Codes, Codes]
+            Slopes, (n, free) each.
         """
-        count = self.seeds or population(oracle.evaluator.m)
-        direction = Momentum(oracle, guessed_slopes, count, self.momentum)
-        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
-        walk_from_start(oracle, start, rng, guessed_slopes, steps=self.local_moves, patience=self.patience)
+        return guessed_slopes(oracle, people, figures)
 
 
 def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
