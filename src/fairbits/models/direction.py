@@ -106,7 +106,11 @@ def favourable_output(schema: Schema, classes: Names) -> int:
     ModelError
         If the model has no class of that name.
     """
-    if classes is None or schema.favourable is None or classes == tuple(str(i) for i in range(len(schema.classes))):
+    if classes is None or schema.favourable is None:
+        return schema.favourable_index
+    numbered = classes == tuple(str(i) for i in range(len(schema.classes)))
+    truths = classes == ("false", "true") and len(schema.classes) == 2 and schema.favourable not in classes
+    if numbered or truths:
         return schema.favourable_index
     if schema.favourable not in classes:
         raise ModelError(

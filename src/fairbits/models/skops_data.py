@@ -220,11 +220,15 @@ class _OrdinalEncoder(StoredObject):
 
 class _SimpleImputer(StoredObject):
     def transform(self, rows: Rows) -> Values:
-        """Everything as it is: gaps are left to the library."""
+        """Numbers with their gaps filled; gaps among texts are left to the library."""
         self.off("add_indicator")
         found = _array_of(rows)
         filled = np.asarray(self.statistics_)
-        if not _missing(self.missing_values) or any(map(_missing, (*filled.tolist(), *found.ravel().tolist()))):
+        if not _missing(self.missing_values) or any(map(_missing, filled.tolist())):
+            raise NotPlain
+        if found.dtype.kind == "f" and filled.dtype.kind == "f":
+            return np.where(np.isnan(found), filled, found)
+        if any(map(_missing, found.ravel().tolist())):
             raise NotPlain
         return found
 

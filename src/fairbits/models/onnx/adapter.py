@@ -118,11 +118,13 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
     encoding, notes = None, tuple[str, ...]()
     if reader.stem and schema is not None:
-        from fairbits.models.onnx.runtime import Feeder, session_of
+        from fairbits.models.onnx.runtime import Feeder, feeder_of, session_of
 
         check_operators(graph.model, reader.stem, options.max_model_bytes)
         tried(path, schema, options, needs=("onnx", "onnxruntime"))
-        feeder = Feeder(graph.inputs, schema, options.columns)
+        feeder = feeder_of(graph, schema, options)
+        if not isinstance(feeder, Feeder):
+            raise NotNative(f"it has {len(graph.inputs)} inputs, some of which take several columns.")
         run = session_of(graph, reader.stem, reader.start)
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
         notes = feeder.notes(options)

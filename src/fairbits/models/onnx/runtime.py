@@ -190,8 +190,21 @@ class SlotFeeder:
         return np.array([attribute.read(code) for code in codes.tolist()], dtype=object)
 
 
-def _feeder(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
-    """What fills the inputs: one by one from the columns of their names, else by names and types of groups."""
+def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
+    """What fills the inputs: one by one from the columns of their names, else by names and types of groups.
+
+    Parameters
+    ----------
+    graph
+        The ONNX graph.
+    schema, options
+        What there is; ``options.columns`` narrows it.
+
+    Returns
+    -------
+    Feeder | SlotFeeder
+        From codes, or from encoded rows.
+    """
     inputs = graph.inputs
     known = table_columns(schema)
     wide = any(entry.width not in (None, 1) for entry in inputs)
@@ -243,7 +256,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
         )
         return Loaded(box, None, graph.classes)
     encoded = _one_hot(graph, schema, options)
-    feeder = None if encoded is not None else _feeder(graph, schema, options)
+    feeder = None if encoded is not None else feeder_of(graph, schema, options)
     encoding = encoded if encoded is not None else _encoding(feeder)
     guessed = None if schema.classes else graph.classes
     schema = with_own_classes(schema, graph.classes)
