@@ -187,7 +187,8 @@ def _steps() -> Iterator[Callable[[], object]]:
     figures = {"epsilon": 0.1, "partition": "grid", "threads": 1}
 
     def propose() -> None:
-        domain = Domain(columns, *np.ones((3, 2)), np.ones(2, np.bool_))
+        ones = np.ones(2)
+        domain = Domain(columns, ones, ones, ones, np.ones(2, np.bool_))
         known = foresight(plan, people, first, threads=1)
         outlook, rng = Outlook(np.zeros(1), np.zeros(1), known, known), np.random.default_rng(0)
         change_some(domain, people, contributions_of(plan, columns), outlook, rng, twins=2, threads=1)
