@@ -138,6 +138,23 @@ def write_skops(path: Path) -> None:
     io.dump(LogisticRegression().fit(rows, np.where(rows[:, 0] > 0, "yes", "no")), path)
 
 
+def write_pipeline(path: Path, *, bins: bool = False) -> None:
+    """Encoders for each column and a logistic regression; with bins a scorecard."""
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+    from skops import io
+
+    found, hired = rows()
+    frame = pd.DataFrame({"age": found[:, 0].astype(int), "sex": np.array(["F", "M"])[found[:, 1].astype(int)]})
+    frame["pay"] = found[:, 2]
+    numbers = KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf") if bins else StandardScaler()
+    columns = ColumnTransformer([("n", numbers, ["age", "pay"]), ("c", OneHotEncoder(), ["sex"])])
+    io.dump(make_pipeline(columns, LogisticRegression()).fit(frame, np.where(hired, "yes", "no")), path)
+
+
 def rows() -> tuple[Any, Any]:
     """Numbers to train on, and who is hired."""
     rng = np.random.default_rng(0)
@@ -458,6 +475,8 @@ TARGETS: dict[str, Target] = {
     "onnx": Target("model.onnx", lambda path: network().save(path), load_model_file),
     "onnx-other": Target("model.onnx", write_onnx_other, load_model_file),
     "skops": Target("model.skops", write_skops, load_model_file),
+    "pipeline": Target("model.skops", write_pipeline, load_model_file),
+    "scorecard": Target("model.skops", lambda path: write_pipeline(path, bins=True), load_model_file),
     "forest": Target("model.skops", write_forest, load_model_file),
     "lightgbm": Target("model.txt", write_lightgbm, load_model_file),
     "xgboost": Target("model.json", write_xgboost, load_model_file),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,9 @@ from sklearn.preprocessing import (
 )
 
 import fairbits
+from fairbits.errors import ModelError
+from fairbits.models import load_with_encoding
+from tests.fuzz.seeds import SCHEMA, write_pipeline
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NUMBERS, WORDS = ["age", "income"], ["sex", "job", "floor"]
@@ -152,3 +158,61 @@ def test_scikit_learn_is_not_imported(people: pd.DataFrame, tmp_path: Path) -> N
         "a.measure(); assert not {'sklearn', 'skops'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def parts_of(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from parts_of(inner)
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the description in a .skops file."""
+    with zipfile.ZipFile(path) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    description = json.loads(entries["schema.json"])
+    change(description)
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in (entries | {"schema.json": json.dumps(description).encode()}).items():
+            file.writestr(name, content)
+
+
+@pytest.mark.parametrize("depth", [3, 12])
+def test_lists_of_lists_of_lists(depth: int, tmp_path: Path) -> None:
+    """Each names the one before ten times: skops follows every one of them, and so did we."""
+    write_pipeline(tmp_path / "model.skops")
+
+    def change(description: dict[str, Any]) -> None:
+        encoders = (
+            part["content"]["content"] for part in parts_of(description) if part.get("__class__") == "OneHotEncoder"
+        )
+        state = next(state for state in encoders if "categories_" in state)
+        node = state["categories_"]
+        for number in range(depth):
+            again = {
+                "__class__": "list",
+                "__module__": "builtins",
+                "__loader__": "CachedNode",
+                "__id__": node["__id__"],
+            }
+            node = again | {"__loader__": "ListNode", "__id__": 10**15 + number, "content": [node, *[again] * 9]}
+        state["categories_"] = node
+
+    changed(tmp_path / "model.skops", change)
+    said = "again and again, .* in all" if depth > 6 else "."
+    with pytest.raises(ModelError, match=said):
+        load_with_encoding(tmp_path / "model.skops", SCHEMA)
+
+
+def test_an_array_that_is_not_there_is_named_by_the_library(tmp_path: Path) -> None:
+    write_pipeline(tmp_path / "model.skops")
+
+    def change(description: dict[str, Any]) -> None:
+        for part in parts_of(description):
+            if "file" in part:
+                part["file"] = "none.npy"
+
+    changed(tmp_path / "model.skops", change)
+    with pytest.raises(ModelError, match="is not a readable"):
+        load_with_encoding(tmp_path / "model.skops", SCHEMA)

@@ -66,6 +66,8 @@ _HARMLESS = {
 _METRIC = re.compile(r"sklearn\.metrics\._[a-z_]+\.[a-z0-9_]+_(score|loss|error)")
 
 
+#: Parts of a .skops file with all references followed: forests of a thousand trees have a tenth of it.
+_MAX_PARTS = 2_000_000
 #: Nodes of a .skops file that hold plain values.
 _PLAIN_NODES = {
     *("DictNode", "DefaultDictNode", "ListNode", "TupleNode", "SetNode", "SliceNode", "JsonNode", "TypeNode"),
@@ -80,6 +82,51 @@ _PLAIN_CLASSES = {
     *("LogisticRegression", "LogisticRegressionCV", "LinearRegression", "Ridge", "RidgeClassifier", "Lasso"),
     *("SGDClassifier", "SGDRegressor", "Perceptron", "DummyClassifier", "DummyRegressor", "_RemainderColsList"),
 }  # fmt: skip
+
+
+def check_references(path: Path) -> None:
+    """Refuse a .skops file whose description, every reference in it followed, is far larger than it looks.
+
+    A part may be named again by its number, and whoever reads it, skops included, reads that part again: ten lists that
+    each name the one before ten times are ten thousand million parts.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        If there are more parts than a model can have.
+    """
+    sizes: dict[Any, int] = {}
+
+    def size(node: Any) -> int:
+        if isinstance(node, list):
+            return sum(map(size, node))
+        if not isinstance(node, dict):
+            return 0
+        number = node.get("__id__")
+        number = number if isinstance(number, int | str) else None
+        if node.get("__loader__") == "CachedNode":
+            return sizes.get(number, 1)
+        found = 1 + sum(map(size, node.values()))
+        if number is not None:
+            sizes[number] = found
+        return found
+
+    try:
+        with zipfile.ZipFile(path) as file:
+            parts = size(json.loads(file.read("schema.json")))
+    except (LookupError, ValueError, OSError, RecursionError, zipfile.BadZipFile):
+        return  # whoever reads it says what is wrong
+    if parts > _MAX_PARTS:
+        shown = f"{parts:,}" if parts < 10**12 else f"{parts:.0e}"
+        raise ModelError(
+            f"the model {str(path)!r} names its own parts again and again, {shown} in all, where {_MAX_PARTS:,} are "
+            f"allowed; save it again."
+        )
 
 
 def plain_skops(path: Path) -> bool:

@@ -276,7 +276,7 @@ def _onnx(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import plain_skops, read_skops, refuse_untrusted
+    from fairbits.models.pickles import check_references, plain_skops, read_skops, refuse_untrusted
 
     try:
         check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
@@ -284,6 +284,7 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
         if not options.trust_pickle:
             raise
     else:
+        check_references(file)
         found = _without_library(file, schema, options)
         if found is not None:
             return found
@@ -303,8 +304,8 @@ def _without_library(file: Path, schema: Schema | None, options: ModelOptions) -
 
     try:
         return from_sklearn(plain_model(file), schema, options)
-    except (NotPlain, FairbitsError):
-        return None
+    except (NotPlain, FairbitsError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return None  # figures that do not belong together break it anywhere; its library says what is wrong
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -30,6 +30,12 @@ _FINAL = {
 }  # fmt: skip
 
 
+#: Nodes that are read at most: a description may name the same ones again and again.
+_MAX_NODES = 200_000
+#: What reading a damaged file can end in.
+_DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, RecursionError)
+
+
 class NotPlain(Exception):
     """The file holds something that is not read as data."""
 
@@ -44,6 +50,7 @@ class SkopsArchive:
             self.root = json.loads(file.read("schema.json"))
             self._arrays = {name: file.read(name) for name in file.namelist() if name.endswith(".npy")}
         self._nodes: dict[Any, Any] = {}
+        self._left = _MAX_NODES
         waiting = [self.root]
         while waiting:
             node = waiting.pop()
@@ -62,6 +69,9 @@ class SkopsArchive:
         node
             Part of the description.
         """
+        self._left -= 1
+        if self._left < 0:
+            raise NotPlain
         kind, content = node["__loader__"], node.get("content")
         if kind == "CachedNode":
             return self.value(self._nodes[node["__id__"]])
@@ -108,7 +118,10 @@ class StoredObject:
         if name.startswith("__") or name not in self._state:
             raise AttributeError(name)
         if name not in self._read:
-            self._read[name] = self._archive.value(self._state[name])
+            try:
+                self._read[name] = self._archive.value(self._state[name])
+            except _DAMAGE as error:
+                raise NotPlain from error
         return self._read[name]
 
     def off(self, *names: str) -> None:
@@ -301,5 +314,5 @@ def plain_model(path: Path) -> Any:
     try:
         archive = SkopsArchive(path)
         return archive.value(archive.root)
-    except (LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError, zipfile.BadZipFile) as error:
+    except (*_DAMAGE, zipfile.BadZipFile) as error:
         raise NotPlain from error
