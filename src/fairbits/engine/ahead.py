@@ -41,8 +41,6 @@ from fairbits.models import Do, Network
 
 #: The kernels that take longest; where all are on disk, no process is started.
 SLOW = (gradients_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
-#: Added to the priority's number: the audit goes first where cores are few.
-NICE = 5
 _CODE = "from fairbits.engine.ahead import compile_all; compile_all()"
 
 
@@ -149,8 +147,6 @@ class _Announcer(event.Listener):  # type: ignore[misc] # Numba has no types
 def compile_all() -> None:
     """Compile the kernels of an audit in the order in which it needs them: the whole of the second process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the audit, which ends this process
-    if hasattr(os, "nice"):
-        os.nice(NICE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     event.register("numba:compile", _Announcer())
     for step in _steps():
