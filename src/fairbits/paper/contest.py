@@ -180,8 +180,6 @@ class StrategyComparison:
         Strategies that the model could not serve, with the reason.
     quality
         How the model agrees with the labels, and its decision rule; None where that is not known.
-    quality
-        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 
     subject: str

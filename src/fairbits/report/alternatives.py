@@ -53,8 +53,6 @@ class AlternativesData:
         The command that makes the page again.
     agreement
         How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
-    agreement
-        How the model as it is agrees with the labels, and its decision rule; None where there are no labels.
     """
 
     subject: str

@@ -99,8 +99,6 @@ class ContestData:
         The command that makes the page again.
     quality
         How the model agrees with the labels, and its decision rule; None where that is not known.
-    quality
-        How the model agrees with the labels of the table, and its decision rule; None where there are no labels.
     """
 
     subject: str
