@@ -117,8 +117,7 @@ def check_references(path: Path) -> None:
         return found
 
     try:
-        with zipfile.ZipFile(path) as file:
-            parts = size(json.loads(file.read("schema.json")))
+        parts = size(_description(path))
     except (LookupError, ValueError, OSError, RecursionError, zipfile.BadZipFile):
         return  # whoever reads it says what is wrong
     if parts > _MAX_PARTS:
@@ -127,6 +126,12 @@ def check_references(path: Path) -> None:
             f"the model {str(path)!r} names its own parts again and again, {shown} in all, where {_MAX_PARTS:,} are "
             f"allowed; save it again."
         )
+
+
+def _description(path: Path) -> Any:
+    """What a .skops file says that it holds."""
+    with zipfile.ZipFile(path) as file:
+        return json.loads(file.read("schema.json"))
 
 
 def plain_skops(path: Path) -> bool:
@@ -143,8 +148,7 @@ def plain_skops(path: Path) -> bool:
         False also where it cannot be read.
     """
     try:
-        with zipfile.ZipFile(path) as file:
-            waiting: list[Any] = [json.loads(file.read("schema.json"))]
+        waiting: list[Any] = [_description(path)]
     except Exception:  # noqa: BLE001 - a damaged archive is named by whoever reads it
         return False
     while waiting:

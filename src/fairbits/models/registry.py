@@ -300,11 +300,11 @@ def _without_library(file: Path, schema: Schema | None, options: ModelOptions) -
     if schema is None or options.input_format is not None:
         return None
     from fairbits.models.sklearn import from_sklearn
-    from fairbits.models.skops_data import NotPlain, plain_model
+    from fairbits.models.skops_data import DAMAGE, NotPlain, plain_model
 
     try:
         return from_sklearn(plain_model(file), schema, options)
-    except (NotPlain, FairbitsError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+    except (NotPlain, FairbitsError, *DAMAGE):
         return None  # figures that do not belong together break it anywhere; its library says what is wrong
 
 

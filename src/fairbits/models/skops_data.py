@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.models.limits import MAX_DESCRIPTION
-
 Values = npt.NDArray[Any]
 #: A table by name of column, or an array.
 Rows = Mapping[str, Values] | Values
@@ -33,7 +31,7 @@ _FINAL = {
 #: Nodes that are read at most: a description may name the same ones again and again.
 _MAX_NODES = 200_000
 #: What reading a damaged file can end in.
-_DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, RecursionError)
+DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, RecursionError)
 
 
 class NotPlain(Exception):
@@ -45,8 +43,6 @@ class SkopsArchive:
 
     def __init__(self, path: Path):
         with zipfile.ZipFile(path) as file:
-            if file.getinfo("schema.json").file_size > MAX_DESCRIPTION:
-                raise NotPlain
             self.root = json.loads(file.read("schema.json"))
             self._arrays = {name: file.read(name) for name in file.namelist() if name.endswith(".npy")}
         self._nodes: dict[Any, Any] = {}
@@ -120,7 +116,7 @@ class StoredObject:
         if name not in self._read:
             try:
                 self._read[name] = self._archive.value(self._state[name])
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise NotPlain from error
         return self._read[name]
 
@@ -314,5 +310,5 @@ def plain_model(path: Path) -> Any:
     try:
         archive = SkopsArchive(path)
         return archive.value(archive.root)
-    except (*_DAMAGE, zipfile.BadZipFile) as error:
+    except (*DAMAGE, zipfile.BadZipFile) as error:
         raise NotPlain from error
