@@ -70,7 +70,9 @@ READ = {
         MinMaxScaler(clip=True), OneHotEncoder(drop="if_binary"), SGDClassifier(loss="log_loss", random_state=0)
     ),
     "robust, ordinal": lambda: _behind(
-        make_pipeline(SimpleImputer(), RobustScaler()), OrdinalEncoder(), MLPClassifier((5,), max_iter=60)
+        make_pipeline(SimpleImputer(), RobustScaler()),
+        OrdinalEncoder(),
+        MLPClassifier((5,), max_iter=60, random_state=0),
     ),
     "passthrough, scaled twice": lambda: make_pipeline(
         make_column_transformer(("passthrough", NUMBERS), (OneHotEncoder(), WORDS)),
