@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import fairbits
-from tools.golden import CHANGES, KEPT, commands, compared, figures, made
+from tools.golden.commands import commands
+from tools.golden.comparison import CHANGES, KEPT, compared
+from tools.golden.figures import figures, made
 
 FIGURES = json.loads(KEPT.read_text(encoding="utf-8"))
 QUICK = {name: command for name, command in commands().items() if command.quick}
