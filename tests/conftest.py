@@ -26,6 +26,7 @@ from hypothesis import settings
 from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
+from fairbits.repair.proposals.distil import distilled
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -34,11 +35,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-@pytest.fixture(autouse=True)
-def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things."""
-    monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
-    monkeypatch.setattr("fairbits.repair.proposals.anew.UPDATES", (50, 100))
+@pytest.fixture(scope="session", autouse=True)
+def quick_trainings() -> Iterator[None]:
+    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things.
+
+    For the whole session, so that it holds for runs that several tests share, too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+        patch.setattr("fairbits.repair.proposals.anew.UPDATES", (20, 40))
+        patch.setattr("fairbits.repair.proposals.anew.STARTS", 2)
+        patch.setattr("fairbits.repair.proposals.anew.LESSONS", 100)
+        patch.setattr("fairbits.repair.proposals.retrain.UPDATES", 60)
+        patch.setitem(distilled.__kwdefaults__, "updates", 300)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +66,14 @@ def rng() -> np.random.Generator:
 def nurseries_are_kept() -> Iterator[None]:
     """Child processes in which files are tried out start once per worker and not once per file."""
     with sandbox.kept():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody_waits_for_the_disk() -> Iterator[None]:
+    """What tests write outlives a process that is killed, as all files do; it need not outlive the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
         yield
 
 
