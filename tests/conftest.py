@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
@@ -27,6 +29,7 @@ from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 from fairbits.repair.proposals.distil import distilled
+from fairbits.scale.executors import processes
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -66,6 +69,28 @@ def rng() -> np.random.Generator:
 def nurseries_are_kept() -> Iterator[None]:
     """Child processes in which files are tried out start once per worker and not once per file."""
     with sandbox.kept():
+        yield
+
+
+#: What worker processes need: imported once, by the process that they are forks of.
+PRELOADED = ["fairbits.search.run", "fairbits.debug.run", "fairbits.repair.run", "fairbits.engine.ahead"]
+PRELOADED += ["fairbits.scale.tasks", "sklearn.cluster", "sklearn.ensemble", "threadpoolctl", "tests.search.planted"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_forked() -> Iterator[None]:
+    """Importing everything takes a worker process longer than its work: here they are forks of one that has done so.
+
+    That they start from nothing is tested in scale/test_same.py, and by commands in processes of their own.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    used = SimpleNamespace(get_context=lambda _: context, parent_process=multiprocessing.parent_process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "multiprocessing", used)
         yield
 
 
