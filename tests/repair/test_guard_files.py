@@ -32,6 +32,7 @@ from tests.repair import test_pupils as pupils
 from tests.repair.bare import BareInterpreter
 from tests.repair.conftest import SCHEMA, people, wired
 
+
 def _guard(network: Network, guarantee: int, **changes: object) -> tuple[Guard, Subject]:
     schema = replace(SCHEMA, **changes)  # type: ignore[arg-type]
     subject = make_subject("files", network, schema, people())
