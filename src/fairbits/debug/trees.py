@@ -15,7 +15,7 @@ the number of its node in the tree, level by level, the root 0; -1 is the whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from fairbits.debug.layers import SMALL
 from fairbits.debug.neurons import accuracy_floor
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
 from fairbits.domain import Attribute, Codes, Truth
-from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, masked, vectors, walks_of
+from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
 from fairbits.subject import Subject
@@ -200,28 +200,12 @@ class _Study:
 
     def _figures(self, sums: Floats, valid: Truth | None) -> Evaluation:
         """Figures of some cases whose twins have these sums, as the evaluator would give them."""
-        asked, schema = self.evaluator, self.schema
-        if asked.by_vector:
-            table = self._class_table(sums).astype(np.float32)
-            favourable = schema.favourable_index
-            return vectors(table, valid, epsilon=asked.epsilon, favourable=favourable, threads=asked.threads)
+        table = self._class_table(sums).astype(np.float32) if len(self.schema.classes) > 2 else None
+        if table is not None and self.evaluator.by_vector:
+            return self.evaluator.figures_of_classes(table, valid)
         scores = self._scores(sums).astype(np.float32)
-        found = masked(
-            scores if schema.regression else np.clip(scores, 0, 1),
-            np.ones(scores.shape, np.bool_) if valid is None else valid,
-            epsilon=asked.epsilon,
-            partition=asked.partition,
-            bounded=not schema.regression,
-            decides=not schema.regression,
-            threshold=asked.threshold,
-            threads=asked.threads,
-        )
-        if len(schema.classes) > 2:
-            by_class = self._class_table(sums)
-            chosen = by_class[..., schema.favourable_index] >= by_class.max(axis=-1)
-            count = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
-            found = replace(found, favourable=count)
-        return found
+        scores = scores if self.schema.regression else np.clip(scores, 0, 1)
+        return self.evaluator.figures_of_scores(scores, valid, table=table)
 
     def _parts(self) -> Iterator[_Part]:
         """The cases, some at a time. A twin that cannot exist stands where the first one stands that can."""

@@ -20,6 +20,7 @@ from .infer import infer_schema as infer_schema
 from .probe import Probe as Probe
 from .probe import ask_probe as ask_probe
 from .quality import Quality as Quality
+from .quality import balanced_accuracy as balanced_accuracy
 from .quality import variance_explained as variance_explained
 from .subject import Subject as Subject
 from .subject import between_notes as between_notes

@@ -14,11 +14,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Schema
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema
 from fairbits.errors import CapabilityError
 from fairbits.models import Fitting, Network, refit
 from fairbits.repair.proposals.blind import protected_inputs
 from fairbits.repair.proposals.distil import near_people
+from fairbits.subject import balanced_accuracy
 
 Doubles = npt.NDArray[np.float64]
 
@@ -143,8 +144,7 @@ def _taught(
     """
     mean = _mean(teachers, inputs)
     first = min(teachers, key=lambda one: float(np.abs(one.scores(inputs) - mean).mean()))
-    both = np.column_stack([1 - mean, mean])
-    targets = both if first.favourable == 1 else both[:, ::-1]
+    targets = DecisionRule(2, first.favourable, None).both(mean)
     fitting = Fitting(LESSONS, batch=min(BATCH, len(inputs)), learning_rate=RATE)
     return _blind(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
 
@@ -213,7 +213,7 @@ def _quality(scores: Doubles, shift: float, labels: Doubles, schema: Schema) -> 
     inside = np.clip(scores, _TINY, 1 - _TINY)
     odds = np.exp(shift) * inside / (1 - inside)
     right = schema.rule.decide(odds / (1 + odds)) == labels
-    return float(right.mean()), float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    return float(right.mean()), balanced_accuracy(right, labels)
 
 
 def _moved(network: Network, shift: float) -> Network:

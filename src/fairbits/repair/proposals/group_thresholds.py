@@ -95,9 +95,7 @@ class GroupThresholds:
         codes
             People, as rows of codes.
         """
-        found = self.people_scores(codes)
-        both = np.column_stack([1 - found, found])
-        return both if self.schema.favourable_index == 1 else both[:, ::-1]
+        return self.schema.rule.both(self.people_scores(codes))
 
     def twin_scores(self, codes: Codes) -> Array:
         """Moved scores of every twin of every person, (n, m).
@@ -117,9 +115,7 @@ class GroupThresholds:
         codes
             People, as rows of codes.
         """
-        found = self.twin_scores(codes)
-        both = np.stack([1 - found, found], axis=2)
-        return both if self.schema.favourable_index == 1 else both[:, :, ::-1]
+        return self.schema.rule.both(self.twin_scores(codes))
 
     def fits(self, evaluator: Evaluator) -> bool:
         """Whether an evaluator means the same twins.
@@ -129,9 +125,7 @@ class GroupThresholds:
         evaluator
             Asks a model about twins.
         """
-        mine, theirs = self._evaluator.twins, evaluator.twins
-        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
-        return same and self.encoding.same_as(evaluator.encoding)
+        return self._evaluator.asks_alike(evaluator)
 
     def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Which twin each encoded row is: the nearest one in the protected inputs."""
