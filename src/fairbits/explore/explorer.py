@@ -21,8 +21,8 @@ from fairbits.measure import Evaluator, variance_explained
 from fairbits.models import Do
 from fairbits.repair import Guard
 from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
-from fairbits.store import Run, subject_of
-from fairbits.subject import Quality, Subject
+from fairbits.store import Run, accepted_subject
+from fairbits.subject import Subject
 
 #: Sets of held neurons whose networks are kept ready.
 READY = 64
@@ -60,7 +60,7 @@ class Explorer:
 
     def __init__(self, run: Run, *, subject: Subject | None = None, threads: int | None = 1):
         self.run = run
-        self.subject = _checked(subject_of(run, subject), run)
+        self.subject = accepted_subject(run, subject)
         self.schema = self.subject.schema
         self.evaluator = evaluator_of_run(run, self.subject, threads)
         self.switches = Switches.of(self.subject)
@@ -164,14 +164,6 @@ class Explorer:
         if not 1 <= layer <= len(self.switches.values):
             raise OptionError(f"layer {layer} is not a hidden layer; there are 1 to {len(self.switches.values)}.")
         return spread_of(evaluator, codes, layer)
-
-
-def _checked(subject: Subject, run: Run) -> Subject:
-    """The subject with how its model agrees with the labels; whoever began the run has accepted it as it is."""
-    kept = run.manifest.get("quality")
-    if subject.quality is None and kept is not None:
-        subject = replace(subject, quality=Quality.of_figures(kept))
-    return subject.checked(as_is=True)
 
 
 def _quality(model: Any, subject: Subject) -> float | None:

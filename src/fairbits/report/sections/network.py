@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.measure import symbol_of
+from fairbits.numerals import number, percent, signed
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.report.record import Debugged, ReportData

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number, percent, signed
 from fairbits.report.foremost import foremost
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.report.record import Debugged, ReportData
