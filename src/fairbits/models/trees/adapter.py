@@ -16,6 +16,7 @@ from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 from fairbits.models.predictors import RefusesMissing, from_predictor
 from fairbits.models.trees.ensemble import Damaged, Ensemble
 from fairbits.models.trees.features import Read, encoding_for
@@ -343,12 +344,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     """
     from fairbits.models.loaded import fit_to_schema, with_model_classes
 
-    rng = np.random.default_rng(0)
-    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
-    for column, attribute in zip(columns, schema.attributes, strict=True):
-        if attribute.gap is not None:
-            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
-    codes = np.column_stack(columns).astype(np.float64)
+    codes = random_people(schema, _PEOPLE, lacking=True)
     schema, _ = with_model_classes(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
