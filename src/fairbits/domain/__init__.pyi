@@ -17,10 +17,10 @@ from .decoding import values_of as values_of
 from .encoding import Encoding as Encoding
 from .encoding import FirstLayer as FirstLayer
 from .encoding import Inputs as Inputs
-from .encoding import Lookup as Lookup
-from .encoding import Numeric as Numeric
-from .encoding import Part as Part
-from .encoding import Unseen as Unseen
+from .encoding_parts import Lookup as Lookup
+from .encoding_parts import Numeric as Numeric
+from .encoding_parts import Part as Part
+from .encoding_parts import Unseen as Unseen
 from .kinds import Category as Category
 from .kinds import Integer as Integer
 from .kinds import Number as Number

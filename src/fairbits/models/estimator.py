@@ -19,9 +19,9 @@ from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import settled_original
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
-from fairbits.models.predictors import trained_on_categories
+from fairbits.models.predictor_facts import trained_on_categories
 from fairbits.models.registry import is_url
-from fairbits.models.sklearn import winner
+from fairbits.models.sklearn_pipelines import winner
 from fairbits.models.trees.model import TreeModel
 
 #: Files of estimators that can be read as objects.

@@ -162,7 +162,8 @@ def _onnx(network: Network, original: Path, path: Path) -> None:
 
 def _changed_sklearn(network: Network, estimator: Any) -> Any:
     """A copy of a pipeline whose perceptron has the network's weights."""
-    from fairbits.models.sklearn import final_of, is_linear, linear_with, perceptron_in
+    from fairbits.models.sklearn_networks import is_linear, linear_with, perceptron_in
+    from fairbits.models.sklearn_pipelines import final_of
 
     changed = copy.deepcopy(estimator)
     if is_linear(final_of(changed)):

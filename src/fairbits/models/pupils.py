@@ -22,8 +22,9 @@ from fairbits.models.direction import output_order
 from fairbits.models.estimator import fresh_estimator, opened_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
-from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of
-from fairbits.models.sklearn import taken_apart
+from fairbits.models.predictor_facts import classes_of, names_of
+from fairbits.models.predictors import asked_as, checked_columns
+from fairbits.models.sklearn_pipelines import taken_apart
 from fairbits.models.trees.adapter import is_booster
 
 Doubles = npt.NDArray[np.float64]

@@ -14,6 +14,7 @@ from fairbits._version import __version__
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate, bounded_means, lowest_ratio, student_mean, wilson
 from fairbits.randomness import generator
+from fairbits.repair.candidates import COMPARED, judged_all, memorised, proposed
 from fairbits.repair.evidence import split
 from fairbits.repair.export import export
 from fairbits.repair.judgement import Judged, Setting, front, judge
@@ -23,7 +24,6 @@ from fairbits.repair.proposals.registry import MITIGATORS, asked_by_name, propos
 from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
 from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
-from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
 from fairbits.store import Run, check_writable
 from fairbits.subject import Quality, Subject
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from fairbits.errors import ModelError
 from fairbits.models.base import Array, SeveralClasses
-from fairbits.models.trees.ensemble import Ensemble, Floats
+from fairbits.models.trees.ensemble import Ensemble
+from fairbits.models.trees.tree import Floats
 
 #: Rows whose leaves are found at once.
 _ROWS = 4096

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from fairbits.domain import Attribute, Codes, Encoding, Numeric, Part, Schema, Unseen
 from fairbits.models.people import random_people
 from fairbits.models.probe import PEOPLE, NotColumnwise
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.tree import Tree
 
 Floats = npt.NDArray[np.float64]
 #: People to the sums that a model makes of them.

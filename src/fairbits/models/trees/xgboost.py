@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Attribute
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import NAN, Ensemble, Link
 from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.tree import Damaged, Tree
 
 _IDENTITY = (
     *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
