@@ -62,7 +62,18 @@ def classes_of(predictor: Any) -> tuple[str, ...] | None:
 
 
 def width_of(predictor: Any) -> int | None:
-    """How many columns it says that it takes, where it says so in a number."""
+    """How many columns a predictor says that it takes, where it says so in a number.
+
+    Parameters
+    ----------
+    predictor
+        Any object.
+
+    Returns
+    -------
+    int or None
+        The number; None where it says none.
+    """
     found = attribute(predictor, "n_features_in_")
     return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
 

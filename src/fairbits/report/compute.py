@@ -14,16 +14,17 @@ from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import words
 from fairbits.report.commands import commands
+from fairbits.report.debugged import debugged_of
 from fairbits.report.identity import check_stages
 from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Remaking, ReportData, Searched
+from fairbits.report.repaired import repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
 from fairbits.report.sections.measure import NAME as MEASURED
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
-from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.report.sections.verdict import gate_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject

@@ -9,9 +9,9 @@ from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
 from fairbits.measure import symbol_of
 from fairbits.numerals import number, percent, signed
+from fairbits.report.debugged import Debugged, Neuron, ReportLayer
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, picture, say
-from fairbits.report.record import Debugged, Neuron, ReportLayer
 
 #: Neurons drawn in one column; the others are in the table.
 MAX_NEURONS = 64

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from fairbits.domain import joined, shortened
 from fairbits.measure import Stake
 from fairbits.numerals import number, percent, signed
+from fairbits.report.debugged import Debugged
 from fairbits.report.figures import anatomy, causes, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.foremost import foremost, split_name
-from fairbits.report.record import Debugged, Portrait, Repaired, ReportData, Searched
+from fairbits.report.record import Portrait, ReportData, Searched
+from fairbits.report.repaired import Repaired
 
 Drawn = tuple[str, Picture | None, str, str]
 

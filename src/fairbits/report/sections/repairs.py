@@ -11,7 +11,8 @@ from fairbits.report.section import Section
 from fairbits.report.words import by_kind
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Repaired, ReportData
+    from fairbits.report.record import ReportData
+    from fairbits.report.repaired import Repaired
 
 
 def _repairs(repaired: Repaired) -> Iterator[str]:

@@ -11,7 +11,8 @@ from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Debugged, ReportData
+    from fairbits.report.debugged import Debugged
+    from fairbits.report.record import ReportData
 
 #: Trees in the table; layers.parquet has all of them.
 MAX_TREES = 10
