@@ -23,9 +23,9 @@ from .estimator import classes_in_order as classes_in_order
 from .estimator import estimator_ending as estimator_ending
 from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
-from .estimator import fresh_estimator as fresh_estimator
 from .estimator import opened_estimator as opened_estimator
 from .estimator import save_estimator as save_estimator
+from .estimator_copies import fresh_estimator as fresh_estimator
 from .foreign import ForeignModel as ForeignModel
 from .foreign import attribute as attribute
 from .foreign import owned as owned

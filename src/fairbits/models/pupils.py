@@ -19,7 +19,8 @@ from fairbits.domain import Codes, Decoder, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
-from fairbits.models.estimator import fresh_estimator, opened_estimator
+from fairbits.models.estimator import opened_estimator
+from fairbits.models.estimator_copies import fresh_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictor_facts import classes_of, names_of

@@ -302,7 +302,7 @@ class TorchModel(SeveralClasses):
         ModelError
             If the ending is another one, or interventions would be lost.
         """
-        from fairbits.models.torch.files import write_module
+        from fairbits.models.torch.writer import write_module
 
         with self._hooked():
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
