@@ -271,12 +271,12 @@ class _Ladder:
         if people == 0:
             return
         certified, falsified, unknown = counts
-        most = (falsified + unknown) / people if share is None else share
-        bound = most if property_ == "flips" else float(k or 0)
+        at_most = (falsified + unknown) / people if share is None else share
+        bound = at_most if property_ == "flips" else float(k or 0)
         self.found.append(
             Statement(
                 *(kind, property_, population, people, certified, falsified, unknown, bound, confidence, seconds),
-                share=most,
+                share=at_most,
                 largest=largest,
                 reason=reason,
                 complete=complete,

@@ -28,6 +28,7 @@ from fairbits.domain import Attribute, Codes, Truth
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 from fairbits.words import spoken
 
@@ -148,10 +149,8 @@ class _Study:
 
     def _read_table(self, rng: np.random.Generator) -> None:
         table, encoding = self.subject.table, self.subject.encoding
-        most = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
-        rows = np.arange(len(table))
-        if len(rows) > most:
-            rows = np.sort(rng.choice(len(rows), most, replace=False))
+        max_rows = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
+        rows = sampled_rows(len(table), max_rows, rng)
         self.table_rows = self.ensemble.rounded(encoding.encode(table.codes[rows]))
         self.table_leaves = leaves_of(self.ensemble, self.walks, self.table_rows, threads=self.evaluator.threads)
         self.table_sums = self._sums(self.table_leaves)
@@ -284,8 +283,8 @@ class _Study:
         """The splits of some trees that most twins come to, each for itself."""
         for tree in trees:
             nodes = self.splits[tree][passing[self.splits[tree]] > 0]
-            most = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
-            for node in np.sort(most).tolist():
+            busiest = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
+            for node in np.sort(busiest).tolist():
                 yield _Held(
                     tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node])
                 )

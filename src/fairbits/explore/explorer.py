@@ -19,6 +19,7 @@ from fairbits.explore.request import PageRequest, asked_of
 from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator, variance_explained
 from fairbits.models import Do
+from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
 from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
 from fairbits.store import Run, accepted_subject
@@ -179,5 +180,5 @@ def _sample(subject: Subject) -> Subject:
     rows = len(subject.table)
     if rows <= JUDGED:
         return subject
-    chosen = np.sort(np.random.default_rng(0).choice(rows, JUDGED, replace=False))
+    chosen = sampled_rows(rows, JUDGED, np.random.default_rng(0))
     return replace(subject, table=subject.table.rows(chosen))

@@ -18,7 +18,7 @@ from fairbits._version import __version__
 from fairbits.domain import Codes, Table, numpy_of
 from fairbits.errors import OptionError
 from fairbits.measure import default_epsilon
-from fairbits.randomness import generator
+from fairbits.randomness import generator, sampled_rows
 from fairbits.subject import Subject
 
 if TYPE_CHECKING:
@@ -157,9 +157,7 @@ def freeze_subject(
     if rows < 1:
         raise OptionError(f"rows is {rows}; at least one person must be frozen.")
     table = subject.table
-    chosen = np.arange(len(table))
-    if len(table) > rows:
-        chosen = np.sort(generator(seed, "suite").choice(len(table), rows, replace=False))
+    chosen = sampled_rows(len(table), rows, generator(seed, "suite"))
     kept = replace(table.rows(chosen), file=None)
     return Suite(
         kept,

@@ -239,12 +239,12 @@ class Endpoint:
         return found
 
     async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        again, most = self._tenacity, self._options.retries + 1
+        again, attempts = self._tenacity, self._options.retries + 1
         body = json.dumps({"rows": self._decoder.records(rows)}, allow_nan=False).encode()
         silent = _Silence()
         tries = again.AsyncRetrying(
             retry=again.retry_if_exception_type(_TryAgainError),
-            stop=again.stop_any(again.stop_after_attempt(most), silent.too_often),
+            stop=again.stop_any(again.stop_after_attempt(attempts), silent.too_often),
             wait=_pause_after(self._options.wait),
             reraise=True,
         )

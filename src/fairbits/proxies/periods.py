@@ -24,6 +24,7 @@ from fairbits.measure import (
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
 from fairbits.proxies.calendar import dated_periods, in_time_order
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
 #: Periods that a table can be told apart by, at most.
@@ -157,7 +158,7 @@ def _direct(
         return none, 0.0, None if subject.schema.regression else none
     evaluator = evaluator_of(subject)
     max_people = max(MIN_PEOPLE, max_scores // evaluator.m)
-    chosen = rows if len(rows) <= max_people else np.sort(rng.choice(rows, max_people, replace=False))
+    chosen = rows[sampled_rows(len(rows), max_people, rng)]
     measured = measure_table(evaluator, subject.table.rows(chosen), rng)
     return measured.q_inf_mean, float(measured.evaluation.q_inf.max()), measured.flip_rate
 

@@ -125,7 +125,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     answers = answers_of(model, setting.subject, half.rows)
     people = Table(half.rows) if half.people is None else half.people
     indirect = indirect_bits(evaluator, setting.subject.schema, people)
-    most = max(indirect, key=lambda one: one.bits, default=None)
+    largest = max(indirect, key=lambda one: one.bits, default=None)
     groups = groups_of(answers, half, setting.subject)
     single = [one for one in groups if len(one.attributes) == 1]
     figures = Figures(
@@ -133,8 +133,8 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
         None if regression else balanced_accuracy(answers == half.labels, half.labels),
         *cases,
         *_figures(measured, regression),
-        indirect_bits=None if most is None else most.bits,
-        indirect_bits_low=None if most is None else most.low,
+        indirect_bits=None if largest is None else largest.bits,
+        indirect_bits_low=None if largest is None else largest.low,
         selection_gap=max((g.selection for g in single if g.selection is not None), default=None),
         odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
         impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),

@@ -316,8 +316,8 @@ class Run:
         for group in groups:
             severities[group["k"]] = severities.get(group["k"], 0) + group["cases"]
 
-        def k_max(most: int | None = None) -> int | None:
-            near = (g["k"] for g in groups if most is None or 0 <= g["changed"] <= most)
+        def k_max(max_changed: int | None = None) -> int | None:
+            near = (g["k"] for g in groups if max_changed is None or 0 <= g["changed"] <= max_changed)
             return max(near, default=None)
 
         return {

@@ -74,8 +74,8 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
         return 1
     if vector:
         return 1 if tau <= epsilon / 2 else 0
-    most = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
-    return most + (partition == "grid")
+    classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
+    return classes + (partition == "grid")
 
 
 def least_size(tau: float) -> float:

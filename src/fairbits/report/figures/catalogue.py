@@ -137,9 +137,9 @@ def _extremes(data: ReportData) -> list[Stake]:
 def _histogram_words(counts: list[tuple[int, int]], what: str) -> str:
     total = sum(count for _, count in counts)
     mean = sum(k * count for k, count in counts) / total
-    k, most = max(counts, key=lambda pair: pair[1])
+    k, people = max(counts, key=lambda pair: pair[1])
     span = f"k from {counts[0][0]} to {counts[-1][0]}, mean {mean:.1f}"
-    return f"{total:,} {what} with {span}; most often k = {k} ({most:,})."
+    return f"{total:,} {what} with {span}; most often k = {k} ({people:,})."
 
 
 def _person_words(person: Portrait) -> str:
