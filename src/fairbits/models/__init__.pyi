@@ -25,6 +25,7 @@ from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
 from .estimator import opened_estimator as opened_estimator
 from .estimator import save_estimator as save_estimator
+from .estimator_copies import fit_again as fit_again
 from .estimator_copies import fresh_estimator as fresh_estimator
 from .foreign import ForeignModel as ForeignModel
 from .foreign import attribute as attribute

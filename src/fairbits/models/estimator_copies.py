@@ -1,11 +1,13 @@
-"""Copies of a fitted estimator that are not fitted yet, with a seed of their own."""
+"""Copies of a fitted estimator, with a seed of their own, and fitting them."""
 
 from __future__ import annotations
 
 import copy
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
-from fairbits.errors import CapabilityError
+from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models.black_box import reason
 from fairbits.models.foreign import attribute
 
@@ -49,6 +51,37 @@ def fresh_estimator(estimator: Any, seed: int) -> Any:
     seeds = {name: seed for name, own in last.items() if own in _SEEDS or own.endswith("_seed")}
     single = {name: 1 for name, own in last.items() if own in _THREADS and known[name] != 1}
     return made.set_params(**seeds, **single)
+
+
+def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any] | None = None) -> None:
+    """Fit a copy, in place and on one core.
+
+    Parameters
+    ----------
+    estimator
+        The copy.
+    rows
+        What it is trained on, in the form that it takes.
+    targets
+        What it learns, in its own words.
+    weights
+        Weights of the rows, under the name that its ``fit`` has for them.
+
+    Raises
+    ------
+    CapabilityError
+        If it refuses.
+    """
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it converged shows in its figures
+            estimator.fit(rows, targets, **(weights or {}))
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
+        raise CapabilityError(f"{type(estimator).__name__} could not be fitted again: {reason(error)}") from None
 
 
 def _unfitted(estimator: Any) -> Any:

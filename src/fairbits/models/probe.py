@@ -223,7 +223,7 @@ def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[
         found = transform(rows)
     except FairbitsError:
         raise
-    except Exception as error:
+    except Exception as error:  # the steps before the model are foreign code
         raise RefusedRows(f"the model's preprocessing failed: {reason(error)}") from error
     dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     try:

@@ -341,7 +341,7 @@ class TorchModel(SeveralClasses):
     def _forward(self, rows: Any) -> Any:
         try:
             found = self.module(rows)
-        except Exception as error:
+        except Exception as error:  # a module's forward method is foreign code
             raise ModelError(f"the module failed on rows of {rows.shape[1]} inputs: {reason(error)}") from error
         found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
         if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:
