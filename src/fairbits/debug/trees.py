@@ -24,7 +24,7 @@ import numpy.typing as npt
 from fairbits.debug.layers import SMALL
 from fairbits.debug.neurons import accuracy_floor
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
-from fairbits.domain import Attribute, Codes, Truth
+from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
@@ -213,11 +213,7 @@ class _Study:
         for start in range(0, len(self.cases), step):
             batch = self.cases[start : start + step]
             valid = self.evaluator.valid_twins(batch)
-            inputs = np.asarray(self.subject.encoding.encode_twins(batch, twins))
-            if valid is not None:
-                inputs = np.where(
-                    valid[:, :, None], inputs, inputs[np.arange(len(batch)), valid.argmax(axis=1)][:, None]
-                )
+            inputs = with_stand_ins(np.asarray(self.subject.encoding.encode_twins(batch, twins)), valid)
             rows = ensemble.rounded(inputs.reshape(-1, inputs.shape[-1]))
             leaves = leaves_of(ensemble, self.walks, rows, threads=self.evaluator.threads)
             leaves = leaves.reshape(len(batch), twins.m, -1)

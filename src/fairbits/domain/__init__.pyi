@@ -44,11 +44,13 @@ from .rules import Rule as Rule
 from .rules.existence import check_rules as check_rules
 from .rules.validity import Truth as Truth
 from .rules.validity import Validity as Validity
+from .rules.validity import with_stand_ins as with_stand_ins
 from .schema import MAX_TWINS as MAX_TWINS
 from .schema import Schema as Schema
 from .table import Table as Table
 from .table import check_domain as check_domain
 from .table import check_names as check_names
+from .table import check_target as check_target
 from .table import scores_of_column as scores_of_column
 from .table import table_from_arrow as table_from_arrow
 from .twins import Twins as Twins

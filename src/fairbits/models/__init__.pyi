@@ -60,6 +60,8 @@ from .registry import read_model as read_model
 from .repeated import Repeated as Repeated
 from .repeated import answers_vary as answers_vary
 from .repeated import fresh_scores as fresh_scores
+from .rows import checked_rows as checked_rows
+from .sklearn_pipelines import last_step as last_step
 from .torch.module import TorchModel as TorchModel
 from .trees import TreeModel as TreeModel
 from .trees.ensemble import NAN as NAN

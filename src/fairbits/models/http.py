@@ -36,6 +36,7 @@ from fairbits.models.direction import is_reversed
 from fairbits.models.http_answer import BadAnswerError, content_of, scores_in
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
+from fairbits.models.rows import checked_rows
 from fairbits.text import shortened
 
 if TYPE_CHECKING:
@@ -155,11 +156,7 @@ class Endpoint:
         ModelError
             If the service fails or answers something else.
         """
-        rows = np.ascontiguousarray(inputs, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(
-                f"the endpoint takes rows of {self.inputs} values, but got an array of shape {rows.shape}."
-            )
+        rows = np.ascontiguousarray(checked_rows(inputs, self.inputs, "the endpoint", np.float64))
         different, back = np.unique(rows, axis=0, return_inverse=True)
         keys = [row.tobytes() for row in different]
         found = np.array([self._remembered.get(key, math.nan) for key in keys])

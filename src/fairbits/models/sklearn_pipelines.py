@@ -57,6 +57,26 @@ def final_of(estimator: Any) -> Any:
     return taken_apart(winner(estimator))[1]
 
 
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """The last step of a pipeline, and what the names of its parameters begin with.
+
+    Parameters
+    ----------
+    estimator
+        A pipeline, or any other estimator, which is its own last step.
+
+    Returns
+    -------
+    tuple[str, Any]
+        The prefix ("" where there is none) and the step.
+    """
+    prefix, final = "", estimator
+    while isinstance(getattr(final, "steps", None), list):
+        name, step = final.steps[-1]
+        prefix, final = f"{prefix}{name}__", step
+    return prefix, final
+
+
 def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
     """The encoders in front, and what stands at the end of the pipeline.
 

@@ -93,10 +93,7 @@ class Period:
         """
         found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
         for name in ("selection_rate", "q_inf_mean", "flip_rate"):
-            one: Estimate | None = getattr(self, name)
-            found[name] = None if one is None else one.value
-            found[f"{name}_low"] = None if one is None else one.low
-            found[f"{name}_high"] = None if one is None else one.high
+            found |= Estimate.named(name, getattr(self, name))
         bits = [{"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits]
         return {**found, "bits": bits, "groups": documents_of(self.groups)}
 

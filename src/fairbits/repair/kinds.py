@@ -22,6 +22,7 @@ from fairbits.models import (
     fit_again,
     fit_to_schema,
     fresh_estimator,
+    last_step,
     refit,
 )
 from fairbits.repair.records import Fitted
@@ -283,10 +284,7 @@ def weight_name(estimator: Any) -> str | None:
     """
     from sklearn.utils.validation import has_fit_parameter
 
-    prefix, final = "", estimator
-    while isinstance(getattr(final, "steps", None), list):
-        name, step = final.steps[-1]
-        prefix, final = f"{prefix}{name}__", step
+    prefix, final = last_step(estimator)
     return f"{prefix}sample_weight" if has_fit_parameter(final, "sample_weight") else None
 
 

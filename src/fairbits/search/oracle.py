@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import Evaluation, Foresight, Keys, Seen, keys_of
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
@@ -322,12 +322,7 @@ class Oracle:
         npt.NDArray[np.float32]
             Scores, (n, m).
         """
-        table = self.evaluator.scores(people)
-        valid = self.evaluator.valid_twins(people)
-        if valid is None:
-            return table
-        stand_in = table[np.arange(len(table)), valid.argmax(axis=1)]
-        return np.where(valid, table, stand_in[:, None])
+        return with_stand_ins(self.evaluator.scores(people), self.evaluator.valid_twins(people))
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
         """Slope of the logit margin along the free attributes, at one twin of each person.

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairbits.domain import Codes, Schema, Twins
@@ -292,6 +293,28 @@ class Run:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
             return (self.layout.codes_of(batch) for batch in reader)
         return parts.codes_in(self._parts, self.layout, rows=rows)
+
+    def codes_at(self, places: npt.NDArray[np.int64]) -> Codes:
+        """Codes of some cases, read batch by batch: a run of millions never lies in memory as a whole.
+
+        Parameters
+        ----------
+        places
+            Positions in the order of :meth:`codes`.
+
+        Returns
+        -------
+        Codes
+            People, (places, attributes), in the order of ``places``.
+        """
+        order = np.argsort(places)
+        ascending = places[order]
+        found, start = np.empty((len(places), len(self.schema))), 0
+        for codes in self.codes():
+            low, high = np.searchsorted(ascending, (start, start + len(codes)))
+            found[order[low:high]] = codes[ascending[low:high] - start]
+            start += len(codes)
+        return found
 
     def query(self, sql: str) -> pa.Table:
         """The answer to an SQL query over the view ``cases``; not for text that a stranger wrote.

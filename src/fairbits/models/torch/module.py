@@ -19,6 +19,7 @@ from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import output_kind_of
 from fairbits.models.options import ModelOptions, Output
+from fairbits.models.rows import checked_rows
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.trial import layers_of, rows_for
 
@@ -327,9 +328,7 @@ class TorchModel(SeveralClasses):
                 handle.remove()
 
     def _pieces(self, inputs: npt.ArrayLike) -> Iterator[Any]:
-        rows = np.asarray(inputs, dtype=np.float32)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the module takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, "the module", np.float32)
         for start in range(0, len(rows), self._batch):
             yield self._torch.tensor(rows[start : start + self._batch])
 

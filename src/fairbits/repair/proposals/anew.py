@@ -18,6 +18,7 @@ from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Sc
 from fairbits.errors import CapabilityError
 from fairbits.models import Fitting, Network, refit
 from fairbits.repair.proposals.blind import protected_inputs
+from fairbits.repair.proposals.clip import moved_odds
 from fairbits.repair.proposals.distil import near_people
 from fairbits.subject import balanced_accuracy
 
@@ -210,9 +211,7 @@ def _best_shift(scores: Doubles, labels: Doubles, schema: Schema) -> float:
 
 def _quality(scores: Doubles, shift: float, labels: Doubles, schema: Schema) -> tuple[float, float]:
     """Accuracy and balanced accuracy of scores whose log-odds are moved."""
-    inside = np.clip(scores, _TINY, 1 - _TINY)
-    odds = np.exp(shift) * inside / (1 - inside)
-    right = schema.rule.decide(odds / (1 + odds)) == labels
+    right = schema.rule.decide(moved_odds(scores, shift, _TINY)) == labels
     return float(right.mean()), balanced_accuracy(right, labels)
 
 

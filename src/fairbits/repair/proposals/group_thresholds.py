@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, ModelError
+from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
-from fairbits.models import Array, Model
+from fairbits.models import Array, Model, checked_rows
 from fairbits.repair.group_codes import Coding
+from fairbits.repair.proposals.clip import moved_odds
 from fairbits.repair.proposals.shown_twins import shown_twins
 
 #: Encoded rows that are compared with all twins at once.
@@ -65,9 +66,7 @@ class GroupThresholds:
         inputs
             Encoded rows, (n, inputs).
         """
-        rows = np.asarray(inputs, dtype=self.encoding.dtype)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the model takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, "the model", self.encoding.dtype)
         own = np.asarray(self.model.scores(rows), np.float64)
         return _moved(own, self._by_twin[self._twin_of(rows)])
 
@@ -179,9 +178,7 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
 
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:
-    inside = np.clip(scores, TINY, 1 - TINY)
-    odds = np.exp(shifts) * inside / (1 - inside)
-    return np.asarray(odds / (1 + odds), dtype=np.float32)
+    return moved_odds(scores, shifts, TINY).astype(np.float32)
 
 
 _SOURCE = '''"""A model with a threshold of its own for every group. Needs NumPy alone.

@@ -25,7 +25,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, checked_rows, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -447,10 +447,7 @@ class Guard:
         return self._validity.twins(codes) if self.by_rules else None
 
     def _checked(self, inputs: npt.ArrayLike) -> Inputs:
-        rows = np.asarray(inputs, dtype=self.encoding.dtype)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the guard takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
-        return rows
+        return checked_rows(inputs, self.inputs, "the guard", self.encoding.dtype)
 
     def _twins_of(self, rows: Inputs) -> Inputs:
         """All twins of encoded rows, (n · m, inputs): only protected inputs differ."""
