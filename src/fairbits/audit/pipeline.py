@@ -88,7 +88,7 @@ def audit_subject(
     """
     auditing = _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False))
     long = auditing.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-    with compiled_ahead() if long else nullcontext():
+    with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
         return auditing.do()
 
 
