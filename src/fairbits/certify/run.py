@@ -18,7 +18,7 @@ from fairbits.certify.cells import prove_cells
 from fairbits.certify.rates import Population, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Property, Statement
-from fairbits.engine import box_network, tree_boxes
+from fairbits.engine import BoxNetwork, box_network, tree_boxes
 from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary
@@ -441,10 +441,7 @@ class _Ladder:
                 "guaranteed rates need a dense ReLU network that decides; the group figures of the report are measured "
                 "on the table's own rows for every model."
             )
-        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
-        begin = time.perf_counter()
-        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
-        self.end += time.perf_counter() - begin
+        boxes = self._box_network(network)
         cut = math.log(evaluator.threshold / (1 - evaluator.threshold))
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
@@ -461,16 +458,22 @@ class _Ladder:
                 )
             )
 
+    def _box_network(self, network: Network) -> BoxNetwork:
+        """The network as boxes are bounded by it; compiling is no part of the budget."""
+        evaluator = self.evaluator
+        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
+        begin = time.perf_counter()
+        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)
+        self.end += time.perf_counter() - begin
+        return boxes
+
     def _boxes(self) -> None:
         evaluator, k = self.evaluator, self.options.k
         network = evaluator.model
         assert isinstance(network, Network)  # noqa: S101 - the caller's question
         if evaluator.by_vector:
             raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
-        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
-        begin = time.perf_counter()
-        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
-        self.end += time.perf_counter() - begin
+        boxes = self._box_network(network)
         reason = "Linear bounds over boxes of people (branch and bound), rounded outwards; about real arithmetic."
         threshold = evaluator.threshold
         questions: list[Question] = []

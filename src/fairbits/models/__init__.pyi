@@ -45,6 +45,7 @@ from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
 from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node
+from .onnx.writer import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original

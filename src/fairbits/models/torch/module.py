@@ -187,9 +187,7 @@ class TorchModel(SeveralClasses):
             for rows in self._pieces(inputs):
                 rows.requires_grad_(True)
                 target = self._slope_target(self._forward(rows), of).sum()
-                # Codes that go into embeddings have no slope.
-                slope = self._torch.autograd.grad(target, rows, allow_unused=True)[0] if target.requires_grad else None
-                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                pieces.append(self._slopes(target, rows))
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
@@ -258,9 +256,7 @@ class TorchModel(SeveralClasses):
                     found = self._forward(rows)
                 chosen = [*(seen[name] for name in self.layers), found][layer]
                 mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
-                total = (chosen * mine).sum()
-                slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
-                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                pieces.append(self._slopes((chosen * mine).sum(), rows))
                 start += len(rows)
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
@@ -336,6 +332,11 @@ class TorchModel(SeveralClasses):
         with self._torch.no_grad():
             found: npt.NDArray[np.float32] = self._forward(self._torch.tensor(rows, dtype=self._torch.float32)).numpy()
             return found
+
+    def _slopes(self, total: Any, rows: Any) -> Array:
+        """Slopes of a sum along the rows that it was made from; codes that go into embeddings have none."""
+        slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
+        return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
 
     def _forward(self, rows: Any) -> Any:
         try:

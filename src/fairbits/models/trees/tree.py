@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -134,3 +136,35 @@ def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
         order.append(below)
         total += len(below)
     return np.concatenate(order), np.concatenate(children)
+
+
+def whole_number(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """A count that a file of trees states, as a number or as text.
+
+    Parameters
+    ----------
+    facts
+        What the file says, by key.
+    key
+        Which count.
+    default
+        The count where the file says nothing; None where it must.
+
+    Returns
+    -------
+    int
+        From 0 to ten million.
+
+    Raises
+    ------
+    Damaged
+        If it is missing, no whole number, or out of bounds.
+    """
+    stated = str(facts.get(key, "" if default is None else default))
+    try:
+        found = int(stated)
+    except ValueError:
+        raise Damaged(f"its {key} is {stated[:40]!r}, which is no whole number.") from None
+    if not 0 <= found <= 10_000_000:
+        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
+    return found
