@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.certify.exact import domain_size
-from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
+from fairbits.certify.options import Certificate, CertifyOptions
+from fairbits.certify.run import Progress, certify_subject
 from fairbits.certify.statement import Statement
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import Model, Network, load_model

@@ -1,5 +1,5 @@
-from .alternatives import Alternative as Alternative
-from .alternatives import Alternatives as Alternatives
+from .alternative import Alternative as Alternative
+from .alternative import Alternatives as Alternatives
 from .alternatives import find_alternatives as find_alternatives
 from .candidate_files import write_candidates as write_candidates
 from .candidates import proposed as proposed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairbits.repair.alternatives import Alternative, Alternatives
+from fairbits.repair.alternative import Alternative, Alternatives
 from fairbits.store import write_json, write_parquet, write_whole
 
 PARQUET, CSV, DOCUMENT = "candidates.parquet", "candidates.csv", "alternatives.json"

@@ -18,13 +18,14 @@ from typing import Any
 from fairbits.engine import work_time
 from fairbits.errors import FairbitsError
 from fairbits.search.attempt import Order, WorkerSetup, batch_for, prepare
-from fairbits.search.oracle import Clock, Tally
+from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
 from fairbits.search.resume import is_open, kept_plan, notes_on
 from fairbits.search.runner import Ending, Events, Here, Runner
 from fairbits.search.settings import Settings, fitted, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import Totals, add_tally, summarise
+from fairbits.search.tally import Tally
 from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import (
     Layout,
