@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """One entry per frozen person.
+    """What a model answered about frozen people: one entry for each.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _shown(file: Path) -> str:
 
 
 def settle_policy(given: Policy | Mapping[str, Any] | str | Path | None, beside: Path | None = None) -> Policy:
-    """The policy that counts.
+    """The policy that is applied: the one given, or the default.
 
     Parameters
     ----------

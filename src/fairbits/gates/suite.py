@@ -36,7 +36,7 @@ ROW, CASE = 0, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suite:
-    """Frozen people.
+    """Frozen people, with the schema and the settings that they are asked under.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ class Endpoint:
         return self._ask_all(rows).astype(np.float32)
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         with self._opening:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -343,7 +343,7 @@ def _no_cookies() -> CookieJar:
 
     class Empty(CookieJar):
         def extract_cookies(self, response: Any, request: Any) -> None:
-            """Leave them, whatever they hold."""
+            """Keep no cookies, whatever an answer sets."""
 
     return Empty()
 

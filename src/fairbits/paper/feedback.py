@@ -132,7 +132,7 @@ class VariantShard:
         }
 
     def settings(self) -> Settings:
-        """How it searches."""
+        """The settings of the search of this cell."""
         return Settings(
             Budget(queries=self.queries),
             "dice",

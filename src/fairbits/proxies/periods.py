@@ -53,7 +53,7 @@ class PeriodBits:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One period.
+    """The figures of one period.
 
     Parameters
     ----------

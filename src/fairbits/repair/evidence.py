@@ -28,7 +28,7 @@ MANY_PEOPLE = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """One half of the evidence.
+    """One half of the evidence: cases, rows of the table and their labels.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from fairbits.subject import Quality
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What was examined.
+    """The subject that was examined, and how.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class Totals:
 
     @property
     def evaluator(self) -> Evaluator:
-        """What asked the model."""
+        """The evaluator that asked the model."""
         return self.problem.evaluator
 
     @classmethod

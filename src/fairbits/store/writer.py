@@ -227,7 +227,7 @@ class RunWriter:
             self.close()
 
     def close(self) -> None:
-        """Let other writers in."""
+        """Release the lock: another writer may open the run."""
         if self._handle is not None:
             self._handle.release()
             self._handle = None
