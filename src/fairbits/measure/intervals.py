@@ -41,6 +41,11 @@ class Estimate:
     low: float
     high: float
 
+    @property
+    def remainder(self) -> Estimate:
+        """What a share leaves of 1, with its interval."""
+        return Estimate(1 - self.value, 1 - self.high, 1 - self.low)
+
     @staticmethod
     def named(name: str, estimate: Estimate | None) -> dict[str, float | None]:
         """A figure and its interval as entries of a document: ``name``, ``name_low`` and ``name_high``.

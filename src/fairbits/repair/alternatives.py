@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import quality
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate, bounded_means, lowest_ratio, student_mean, wilson
 from fairbits.randomness import generator
 from fairbits.repair.alternative import Alternative, Alternatives
-from fairbits.repair.candidates import COMPARED, judged_all, memorised, proposed
-from fairbits.repair.evidence import split
+from fairbits.repair.candidates import compared_people, divided, judged_all, proposed
 from fairbits.repair.export import export
 from fairbits.repair.judgement import Judged, Setting, front, judge
 from fairbits.repair.proposals.average import Averages
@@ -111,9 +111,7 @@ def find_alternatives(
         check_writable(run.folder)
     setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads)
     splitting, planning = np.random.SeedSequence(seed, spawn_key=(4,)).spawn(2)
-    halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=True)
-    if memorised(halves, subject):
-        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    halves = divided(run, subject, splitting, rows_for_cases=True)
     starts = judge(subject.model, halves.plan, setting), judge(subject.model, halves.held_out, setting)
     planner = Planner(subject.model, halves, setting, 0.02, planning, watch, retrain=not quick)
     made, left_out = proposed(planner, proposers, asked_by_name(proposals or ()))
@@ -125,7 +123,7 @@ def find_alternatives(
     found = [replace(one, on_front=mine) for one, mine in zip(found, best, strict=True)]
     warnings: list[str] = []
     if save:
-        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        people = compared_people(halves)
         repairs = {repair.name: repair for repair, _ in judged}
         watch("writing and checking the models that nothing beats")
         found = [_saved(one, repairs.get(one.name), subject, run.folder, people, warnings) for one in found]
@@ -136,7 +134,7 @@ def find_alternatives(
         epsilon=setting.epsilon,
         partition=setting.partition,
         regression=subject.schema.regression,
-        quality="variance explained" if subject.schema.regression else "accuracy",
+        quality=quality(regression=subject.schema.regression),
         evidence=halves.evidence,
         candidates=tuple(found),
         left_out=left_out,

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.models import Model
 from fairbits.repair.choice import raised, undominated
-from fairbits.repair.evidence import Halves
+from fairbits.repair.evidence import Halves, split
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
 from fairbits.repair.margins import TWO_SIDED
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Repair
+from fairbits.store import Run
 from fairbits.subject import Subject
 
 #: Rounding must not make a repair that costs exactly the budget too expensive.
@@ -51,6 +53,42 @@ def memorised(halves: Halves, subject: Subject) -> bool:
     rates = np.array([(answers_of(subject.model, subject, half.rows) == half.labels).mean() for half in halfs])
     spread = np.sqrt((rates * (1 - rates) / sizes).sum())
     return bool(rates[0] - rates[1] > MEMORISED * max(spread, 1e-12))
+
+
+def divided(run: Run, subject: Subject, splitting: np.random.SeedSequence, *, rows_for_cases: bool = False) -> Halves:
+    """The evidence in two halves; where the model knows the plan's rows by heart, the plan gets others.
+
+    Parameters
+    ----------
+    run
+        The run whose cases are looked at.
+    subject
+        The model and its table.
+    splitting
+        Where chance comes from.
+    rows_for_cases
+        Whether rows of the table stand in where there are no cases.
+
+    Returns
+    -------
+    Halves
+        What repairs are planned on, and what they are judged on.
+    """
+    halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=rows_for_cases)
+    if memorised(halves, subject):
+        return halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    return halves
+
+
+def compared_people(halves: Halves) -> Codes:
+    """Held-out rows and cases whose scores written files must give back.
+
+    Parameters
+    ----------
+    halves
+        The evidence.
+    """
+    return np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
 
 
 def proposed(

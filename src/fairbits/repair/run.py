@@ -12,9 +12,8 @@ from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
-from fairbits.repair.candidates import COMPARED, SLACK, judged_all, memorised, proposed
+from fairbits.repair.candidates import SLACK, compared_people, divided, judged_all, proposed
 from fairbits.repair.choice import pick
-from fairbits.repair.evidence import split
 from fairbits.repair.export import export
 from fairbits.repair.files import write
 from fairbits.repair.judgement import Setting, judge
@@ -111,9 +110,7 @@ def repair_run(
     setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads, measure)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
     splitting, planning = root.spawn(2)
-    halves = split(opened, about, np.random.default_rng(splitting))
-    if memorised(halves, about):
-        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    halves = divided(opened, about, splitting)
     starts = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
     before = starts[0].figures, starts[1].figures
     if before[0].k_max <= 1:
@@ -148,7 +145,7 @@ def repair_run(
             judge(chosen.network, halves.held_out, setting.about(chosen.fitted)).groups,
         ]
         watch("writing and checking the repaired model")
-        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        people = compared_people(halves)
         written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted, source=chosen.source)
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"

@@ -11,6 +11,7 @@ from .export import export_subject as export_subject
 from .export import table_of_subject as table_of_subject
 from .identity import Identity as Identity
 from .identity import check_identity as check_identity
+from .identity import difference_words as difference_words
 from .identity import differences as differences
 from .identity import identity_of as identity_of
 from .infer import infer_classes as infer_classes
