@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
+import numpy.typing as npt
 
 
 def generator(seed: int, *path: str | int) -> np.random.Generator:
@@ -24,3 +25,30 @@ def generator(seed: int, *path: str | int) -> np.random.Generator:
     """
     key = [step if isinstance(step, int) else zlib.crc32(step.encode()) for step in path]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def sampled_rows(count: int, limit: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Positions of some rows, in rising order: all of them, or a random sample where there are too many.
+
+    Parameters
+    ----------
+    count
+        How many rows there are.
+    limit
+        How many are taken at most.
+    rng
+        Where the sample comes from; nothing is drawn where all are taken.
+
+    Returns
+    -------
+    npt.NDArray[np.int64]
+        Positions from 0 on, (at most ``limit``,).
+
+    Examples
+    --------
+    >>> sampled_rows(3, 5, np.random.default_rng(0))
+    array([0, 1, 2])
+    """
+    if count <= limit:
+        return np.arange(count)
+    return np.sort(rng.choice(count, limit, replace=False))

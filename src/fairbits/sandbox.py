@@ -235,12 +235,12 @@ class _Child:
 
     def __init__(self, pid: int, seconds: float, memory: int):
         self.pid, self.seconds, self.memory = pid, seconds, memory
-        self.until, self.most = time.monotonic() + seconds, _resident(pid) + memory
+        self.until, self.max_bytes = time.monotonic() + seconds, _resident(pid) + memory
         self.waited, self.worked = _waited(pid), _worked(pid)
 
     def beyond(self, known: dict[str, Any]) -> str:
         """What it has too much of, which becomes known; nothing where all is well."""
-        if _resident(self.pid) > self.most:
+        if _resident(self.pid) > self.max_bytes:
             known["memory"] = True
             return _too_much(self.memory)
         late = time.monotonic() - self.until
@@ -347,8 +347,8 @@ def _limit(memory: int, seconds: float) -> None:
         longest = int((seconds + 1) * cores) + 60  # ends it even where the parent was killed
         resource.setrlimit(resource.RLIMIT_CPU, (longest, longest))
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        most = pages * resource.getpagesize() + memory + _RESERVE
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        limit = pages * resource.getpagesize() + memory + _RESERVE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:  # noqa: PLR0911 - one for each way to end

@@ -11,7 +11,8 @@ import pytest
 
 from fairbits.data import BUILT_IN, load_table
 from fairbits.data.coding import census, compas, default, diabetes, german, meps
-from fairbits.data.coding.raw import bin_labels, equal_bins, range_labels, read_text, whole_bin_labels
+from fairbits.data.coding.bins import bin_labels, equal_bins, range_labels, whole_bin_labels
+from fairbits.data.coding.raw import read_text
 from fairbits.domain import Encoding, Twins
 from fairbits.domain.table import check_domain
 from fairbits.errors import TableError

@@ -28,7 +28,7 @@ from fairbits.repair.proposals import retrain as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import RepairEvidence
 from fairbits.repair.run import cautions
-from fairbits.report.sections.stages import repaired_of
+from fairbits.report.repaired import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
 from fairbits.subject import make_subject

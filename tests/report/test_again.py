@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fairbits import Budget, load_subject
 from fairbits.audit.remake import check, compare, settings_again
 from fairbits.cli.app import app
-from fairbits.report import words
+from fairbits.report.commands import commands
 from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings, search_subject, tasks
@@ -27,7 +27,7 @@ _ORDER = "SELECT * EXCLUDE (seconds) FROM cases ORDER BY evaluation"
 def made_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Do what the page says."""
     assert run.summary is not None
-    command = words.commands(run.manifest, run.summary, {})[0]
+    command = commands(run.manifest, run.summary, {})[0]
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
     assert done.exit_code == 0, done.output

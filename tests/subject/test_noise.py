@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fairbits import Audit, Budget
+from fairbits import Attribute, Audit, Budget, Schema
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
-from fairbits.measure import Noise, evaluator_of, noise_of
+from fairbits.measure import Evaluator, Noise, evaluator_of, noise_of
+from fairbits.measure.noise import null_figures
 from fairbits.models import Network, Repeated
 from fairbits.report import compute_report, summary_of
 from fairbits.store import Run, subject_of
@@ -91,6 +92,42 @@ def test_null_bits_of_a_random_model_are_its_bits() -> None:
     found = audit_of(lambda rows: rng.random(len(rows))).measure(threads=1)
     assert found.noise is not None
     assert found.noise.null_q_inf_mean == pytest.approx(found.q_inf_mean.value, abs=0.15)
+
+
+class Uncertain:
+    """Answers between 0.4 and 0.6, or three probabilities close to a third, whoever is asked about."""
+
+    inputs = 2
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def scores(self, rows: Any) -> np.ndarray:
+        return self.rng.uniform(0.4, 0.6, len(rows))
+
+
+class UncertainOfThree(Uncertain):
+    def class_scores(self, rows: Any) -> np.ndarray:
+        return self.rng.dirichlet([50, 50, 50], len(rows))
+
+
+PAIR = (
+    Attribute(name="sex", kind="category", labels=("a", "b"), protected=True),
+    Attribute(name="age", kind="integer", high=9),
+)
+
+
+@pytest.mark.parametrize(("threshold", "share"), [(0.5, 0.5), (0.8, 0.0)])
+def test_null_flips_are_those_of_the_subjects_own_threshold(threshold: float, share: float) -> None:
+    schema = Schema(attributes=PAIR, target="y", classes=("no", "yes"), threshold=threshold)
+    found = null_figures(Evaluator(Uncertain(), schema), np.zeros((400, 2)))
+    assert found.flips.mean() == pytest.approx(share, abs=0.1)
+
+
+def test_null_flips_between_three_classes_are_by_the_most_likely_one() -> None:
+    schema = Schema(attributes=PAIR, target="y", classes=("no", "maybe", "yes"))
+    found = null_figures(Evaluator(UncertainOfThree(), schema), np.zeros((400, 2)))
+    assert found.flips.mean() == pytest.approx(2 * 1 / 3 * 2 / 3, abs=0.1)
 
 
 def test_repeats_average_answers() -> None:

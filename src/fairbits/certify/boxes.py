@@ -119,8 +119,8 @@ def prove(
         Counts that add up to everybody.
     """
     proof = _Proof(network, question, threads, keep, np.random.default_rng(seed))
-    nobody = np.zeros((0, len(network.values)))
-    flipping_people(network.layers, question.cut, nobody, np.zeros(0, np.bool_))  # compiles before the clock starts
+    no_people = np.zeros((0, len(network.values)))
+    flipping_people(network.layers, question.cut, no_people, np.zeros(0, np.bool_))  # compiles before the clock starts
     return proof.run(clock() + seconds, seconds, stop, watch, clock, max_boxes or 2**62)
 
 

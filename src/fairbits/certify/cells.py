@@ -88,7 +88,7 @@ def prove_cells(
 
 
 class _Cells:
-    """One proof in progress."""
+    """One proof in progress: the cells that are open, and what is settled."""
 
     def __init__(self, boxes: TreeBoxes, evaluator: Evaluator, about: str, k: int | None, known: int):
         self.boxes, self.evaluator, self.about, self.k = boxes, evaluator, about, k

@@ -52,7 +52,7 @@ def class_bounds(
     if spans is not None:
         span = np.minimum(span, spans)
     # Bounded before it becomes a whole number: a span of 1e30 has no integer.
-    most = np.minimum(groups, np.clip(np.ceil(span / epsilon), 1, m).astype(np.int64))
+    at_most = np.minimum(groups, np.clip(np.ceil(span / epsilon), 1, m).astype(np.int64))
     by_high = np.argsort(highs, axis=1, kind="stable")
     low, high = np.take_along_axis(lows, by_high, axis=1), np.take_along_axis(highs, by_high, axis=1)
     apart, last = np.ones(n, np.int64), high[:, 0].copy()
@@ -60,4 +60,4 @@ def class_bounds(
         new = low[:, j] - last > epsilon
         apart += new
         last = np.where(new, high[:, j], last)
-    return apart, np.maximum(most, 1)
+    return apart, np.maximum(at_most, 1)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.certify.exact import domain_size
-from fairbits.certify.run import Certificate, CertifyOptions, Progress, certify_subject
+from fairbits.certify.options import Certificate, CertifyOptions
+from fairbits.certify.run import Progress, certify_subject
 from fairbits.certify.statement import Statement
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import Model, Network, load_model
@@ -109,7 +110,7 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
         proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
         if bound is None:
             return None
-        most = int(bound)
+        k_max = int(bound)
     except StopIteration:
         return None  # no repair kept the budget
     except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -117,7 +118,7 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     size = domain_size(subject.schema)
     people = size or 1
     population = "everybody in the domain" + ("" if size else " (uncountable: its people stand as one)")
-    first = Statement("proved", "k", population, people, people, 0, 0, float(most), 1.0, 0.0, largest=most)
+    first = Statement("proved", "k", population, people, people, 0, 0, float(k_max), 1.0, 0.0, largest=k_max)
     made = [replace(first, model="repaired", reason=proof)]
     if "one score" in proof:  # all twins get one score, so none can flip
         made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))

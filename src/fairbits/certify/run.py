@@ -8,18 +8,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.rates import Population, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Property, Statement
-from fairbits.engine import box_network, tree_boxes
-from fairbits.errors import CapabilityError, OptionError, SchemaError
+from fairbits.engine import BoxNetwork, box_network, tree_boxes
+from fairbits.errors import CapabilityError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary
 from fairbits.subject import Subject
@@ -32,83 +33,10 @@ NEAR, SAMPLE = 0.2, 0.15
 WHOLE_SHARE = 0.7
 #: Seconds that a batch may take, about.
 ROUND = 0.2
-#: Seconds below which no budget makes sense.
-SHORTEST = 0.05
 #: Rows that are asked about twice to see whether a model varies.
 ASKED_TWICE = 256
 
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class CertifyOptions:
-    """How a model is to be certified.
-
-    Parameters
-    ----------
-    seconds
-        The budget of everything together.
-    changes
-        How far from real rows the statement about near people goes; 0 leaves it at the rows themselves.
-    k
-        The number of classes to prove; None asks for the largest k instead, where it can be found.
-    seed
-        Of the sample.
-    epsilon
-        The tolerance between scores; None: the subject's own.
-    threads
-        None: all cores.
-    proofs
-        Whether to prove anything over sets of people; without, everybody is asked, or some are drawn.
-    rates
-        Whether to prove intervals for the rates of groups and their ratio, under a population fitted to the table
-        (dense ReLU networks); takes a third of the budget.
-    """
-
-    seconds: float = 30.0
-    changes: int = 1
-    k: int | None = None
-    seed: int = 0
-    epsilon: float | None = None
-    threads: int | None = None
-    proofs: bool = True
-    rates: bool = False
-
-    def __post_init__(self) -> None:
-        if not SHORTEST <= self.seconds < math.inf:
-            raise OptionError(
-                f"the budget is {self.seconds:g} s; a statement takes at least {SHORTEST:g} s, e.g. --budget 30s."
-            )
-        if self.changes < 0:
-            raise OptionError(f"changes is {self.changes}; give 0 (the rows themselves), 1, 2 or more.")
-        if self.k is not None and self.k < 1:
-            raise OptionError(f"k is {self.k}; everybody has at least one class, so ask for 1 or more.")
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Statements about a model, what could not be proved and why, and whether somebody ended it early.
-
-    Parameters
-    ----------
-    statements
-        What is exact, proved or statistical about flips and k.
-    notes
-        What could not be proved, and why.
-    stopped
-        Whether a person ended it early.
-    rates
-        Statements about shares of people, where they were asked for.
-    """
-
-    statements: tuple[Statement, ...]
-    notes: tuple[str, ...] = ()
-    stopped: bool = False
-    rates: tuple[RateStatement, ...] = ()
-
-    def __repr__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(one.kind for one in self.statements))
-        return f"<Certificate: {len(self.statements) + len(self.rates)} statements{kinds and f' ({kinds})'}>"
 
 
 def certify_subject(
@@ -271,12 +199,12 @@ class _Ladder:
         if people == 0:
             return
         certified, falsified, unknown = counts
-        most = (falsified + unknown) / people if share is None else share
-        bound = most if property_ == "flips" else float(k or 0)
+        at_most = (falsified + unknown) / people if share is None else share
+        bound = at_most if property_ == "flips" else float(k or 0)
         self.found.append(
             Statement(
                 *(kind, property_, population, people, certified, falsified, unknown, bound, confidence, seconds),
-                share=most,
+                share=at_most,
                 largest=largest,
                 reason=reason,
                 complete=complete,
@@ -441,10 +369,7 @@ class _Ladder:
                 "guaranteed rates need a dense ReLU network that decides; the group figures of the report are measured "
                 "on the table's own rows for every model."
             )
-        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
-        begin = time.perf_counter()
-        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
-        self.end += time.perf_counter() - begin
+        boxes = self._box_network(network)
         cut = math.log(evaluator.threshold / (1 - evaluator.threshold))
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
@@ -461,16 +386,22 @@ class _Ladder:
                 )
             )
 
+    def _box_network(self, network: Network) -> BoxNetwork:
+        """The network as boxes are bounded by it; compiling is no part of the budget."""
+        evaluator = self.evaluator
+        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
+        begin = time.perf_counter()
+        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)
+        self.end += time.perf_counter() - begin
+        return boxes
+
     def _boxes(self) -> None:
         evaluator, k = self.evaluator, self.options.k
         network = evaluator.model
         assert isinstance(network, Network)  # noqa: S101 - the caller's question
         if evaluator.by_vector:
             raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
-        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
-        begin = time.perf_counter()
-        prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)  # compiles, which is no part of the budget
-        self.end += time.perf_counter() - begin
+        boxes = self._box_network(network)
         reason = "Linear bounds over boxes of people (branch and bound), rounded outwards; about real arithmetic."
         threshold = evaluator.threshold
         questions: list[Question] = []

@@ -20,6 +20,7 @@ from fairbits._version import __version__
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import FairbitsError, TableError
 from fairbits.models import Activation, Network
+from fairbits.subject import balanced_accuracy
 
 HIDDEN = (64, 32, 16, 8, 4)
 BATCH = 128
@@ -113,21 +114,22 @@ def train(
     for attempt in range(seed, seed + ATTEMPTS):
         network = fit(encoding.encode(trained.codes), trained.labels, epochs=epochs, seed=attempt)
         network = network.with_favourable(schema.favourable_index)
-        if accuracy(network, encoding, trained) > majority + 0.001:
+        if _decided_as_labelled(network, encoding, trained).mean() > majority + 0.001:
             break
     else:
         raise FairbitsError(
             f"{ATTEMPTS} networks for {name!r} from seed {seed} on learned nothing beyond the majority class "
             f"({majority:.1%}); try another --seed."
         )
+    right = _decided_as_labelled(network, encoding, held_out)
     card = Card(
         subject=name,
         table=origin,
         rows_trained=len(trained),
         rows_held_out=len(held_out),
-        accuracy_trained=round(accuracy(network, encoding, trained), 4),
-        accuracy_held_out=round(accuracy(network, encoding, held_out), 4),
-        balanced_accuracy_held_out=round(balanced_accuracy(network, encoding, held_out), 4),
+        accuracy_trained=round(float(_decided_as_labelled(network, encoding, trained).mean()), 4),
+        accuracy_held_out=round(float(right.mean()), 4),
+        balanced_accuracy_held_out=round(balanced_accuracy(right, held_out.labels), 4),
         majority_share=round(majority, 4),
         shape=[network.inputs, *network.widths],
         epochs=epochs,
@@ -237,43 +239,5 @@ def _plain(
     return Network.build(w, b, activation=Activation(activation), head="softmax")
 
 
-def accuracy(network: Network, encoding: Encoding, table: Table) -> float:
-    """Share of rows that the network decides as labelled.
-
-    Parameters
-    ----------
-    network
-        The network.
-    encoding
-        How attributes become inputs of the network.
-    table
-        People with labels.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
-    return float((network.labels(encoding.encode(table.codes)) == table.labels).mean())
-
-
-def balanced_accuracy(network: Network, encoding: Encoding, table: Table) -> float:
-    """Mean over the classes of the share decided as labelled.
-
-    Parameters
-    ----------
-    network
-        The network.
-    encoding
-        How attributes become inputs of the network.
-    table
-        People with labels.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
-    labels = np.asarray(table.labels)
-    right = network.labels(encoding.encode(table.codes)) == labels
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+def _decided_as_labelled(network: Network, encoding: Encoding, table: Table) -> npt.NDArray[np.bool_]:
+    return np.asarray(network.labels(encoding.encode(table.codes)) == table.labels)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, Vote
-from fairbits.domain import Codes, Inputs, Truth
+from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import widest
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Estimate, Evaluator, bootstrap_means, wilson
@@ -140,7 +140,7 @@ def _layers(evaluator: Evaluator, people: Codes) -> list[npt.NDArray[np.float32]
     model, encoding, twins = evaluator.model, evaluator.encoding, evaluator.twins
     require(model, HasActivations, "measuring layers")
     protected = np.concatenate([encoding.parts[i].columns for i in twins.columns])
-    inputs = _existing(encoding.encode_twins(people, twins), evaluator.valid_twins(people))
+    inputs = with_stand_ins(encoding.encode_twins(people, twins), evaluator.valid_twins(people))
     outputs = model.activations(inputs.reshape(-1, encoding.width))  # type: ignore[attr-defined]
     shape = inputs.shape[:2]
     return [np.ascontiguousarray(inputs[:, :, protected]), *(_by_person(layer, shape) for layer in outputs)]
@@ -150,14 +150,6 @@ def _scaled(layer: npt.NDArray[np.float32], scale: Floats) -> npt.NDArray[np.flo
     """Differences from each person's first twin in units of the scale; outputs without a spread do not count."""
     moved = layer.astype(np.float64) - layer[:, :1]
     return np.ascontiguousarray(np.divide(moved, scale, out=np.zeros_like(moved), where=scale > 0).astype(np.float32))
-
-
-def _existing(inputs: Inputs, valid: Truth | None) -> Inputs:
-    """Twins that cannot exist stand where the person's first one stands that can: no further apart than it is."""
-    if valid is None:
-        return inputs
-    stand_in = inputs[np.arange(len(inputs)), valid.argmax(axis=1)]
-    return np.where(valid[:, :, None], inputs, stand_in[:, None, :])
 
 
 def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.NDArray[np.float32]:

@@ -21,6 +21,7 @@ from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, Measure, hold, target_of
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, decided
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
@@ -114,8 +115,7 @@ def neuron_effects(
         The neurons, and the accuracy.
     """
     codes = subject.table.codes
-    if len(codes) > MAX_ROWS:
-        codes = codes[np.sort(rng.choice(len(codes), MAX_ROWS, replace=False))]
+    codes = codes[sampled_rows(len(codes), MAX_ROWS, rng)]
     values = values_of(subject, codes, [layer - 1 for layer in layers])
     named = [
         (name, Do(layer - 1, neuron, float(table[place, neuron])))

@@ -180,7 +180,7 @@ class _Shares:
         shared = self._interval(value, drawn, left_out, top=1.0)
         low, high = self._normal_shares()
         shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
-        single = Estimate(1 - shared.value, 1 - shared.high, 1 - shared.low)
+        single = shared.remainder
         effect = self._interval(*self._of_all(_effect), top=np.inf)
         common = self._interval(*self._of_all(_common), top=np.inf)
         agreement = None

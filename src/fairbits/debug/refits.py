@@ -7,7 +7,6 @@ is cloned and fitted again with another ``random_state``. What cannot be trained
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from fairbits.data import epochs_for, fit
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
+from fairbits.errors import CapabilityError, ModelError, TableError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import (
     Model,
@@ -27,6 +26,7 @@ from fairbits.models import (
     classes_in_order,
     estimator_of,
     feed_of,
+    fit_again,
     fit_to_schema,
     fresh_estimator,
 )
@@ -301,24 +301,11 @@ class EstimatorTrainer:
         ModelError
             If the estimator refuses to be fitted.
         """
-        from threadpoolctl import threadpool_limits
-
         fresh = fresh_estimator(self.estimator, seed)
         try:
-            with threadpool_limits(1), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what its training says was said when the model was made
-                fresh.fit(self.rows, self.labels)
-        except FairbitsError:
-            raise
-        except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
-            raise ModelError(
-                f"data or training cannot be told apart: {type(self.estimator).__name__!r} could not be trained again "
-                f"({_first(error)})."
-            ) from None
+            fit_again(fresh, self.rows, self.labels)
+        except CapabilityError as error:
+            raise ModelError(f"data or training cannot be told apart: {error}") from None
         subject = self.subject
         loaded = fit_to_schema(adapt(fresh, subject.schema, subject.options), subject.schema, options=subject.options)
         return loaded.model, loaded.encoding
-
-
-def _first(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:160]

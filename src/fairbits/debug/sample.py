@@ -48,23 +48,10 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
     known = {row.tobytes() for row in top}
     # At most `worst` of the rows drawn are among the worst: so many are drawn in excess, and enough are left.
     drawn = rng.choice(total, samples, replace=False)
-    others = [row for row in _rows(run, drawn) if row.tobytes() not in known]
+    others = [row for row in run.codes_at(drawn) if row.tobytes() not in known]
     return np.concatenate([top, np.array(others[: samples - worst]).reshape(-1, top.shape[1])]), worst
 
 
 def _ranked(run: Run, top: int) -> Codes:
     pieces = [run.layout.codes_of(batch) for batch in run.batches(top=top, labels=False)]
     return np.concatenate(pieces)
-
-
-def _rows(run: Run, wanted: np.ndarray) -> Codes:
-    """Some rows of all cases in the order in which they were drawn, read batch by batch."""
-    order = np.argsort(wanted)
-    ascending = wanted[order]
-    found = np.empty((len(wanted), len(run.schema)))
-    start = 0
-    for codes in run.codes():
-        low, high = np.searchsorted(ascending, [start, start + len(codes)])
-        found[order[low:high]] = codes[ascending[low:high] - start]
-        start += len(codes)
-    return found

@@ -27,7 +27,7 @@ from fairbits.debug.neurons import (
 )
 from fairbits.debug.records import Floats, NeuronSet, NeuronSets, halves
 from fairbits.domain import Codes
-from fairbits.measure import Estimate, Evaluator, Measure, bounded_ratio, hold
+from fairbits.measure import Evaluator, Measure, bounded_ratio, hold
 from fairbits.models import Do, Network
 from fairbits.subject import Subject
 
@@ -147,8 +147,7 @@ class _Search:
         network = self.network.with_interventions(dos)
         after = self._bits(self.evaluator.with_model(network), self.reporting)
         left = bounded_ratio(after, self.before[1], self.rng, high=self.evaluator.bits_limit, resamples=RESAMPLES)
-        share = Estimate(1 - left.value, 1 - left.high, 1 - left.low)
-        return NeuronSet(dos, share, choosing, accuracy_of(network, self.subject))
+        return NeuronSet(dos, left.remainder, choosing, accuracy_of(network, self.subject))
 
     def pruned(self, found: NeuronSet) -> NeuronSet:
         """The same without neurons that later ones have made useless: without them most of the bits are still gone."""

@@ -15,7 +15,7 @@ the number of its node in the tree, level by level, the root 0; -1 is the whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ import numpy.typing as npt
 from fairbits.debug.layers import SMALL
 from fairbits.debug.neurons import accuracy_floor
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
-from fairbits.domain import Attribute, Codes, Truth
-from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, masked, vectors, walks_of
+from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
+from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 from fairbits.words import spoken
 
@@ -148,10 +149,8 @@ class _Study:
 
     def _read_table(self, rng: np.random.Generator) -> None:
         table, encoding = self.subject.table, self.subject.encoding
-        most = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
-        rows = np.arange(len(table))
-        if len(rows) > most:
-            rows = np.sort(rng.choice(len(rows), most, replace=False))
+        max_rows = max(100, min(MAX_ROWS, MAX_KEPT // max(1, self.ensemble.trees)))
+        rows = sampled_rows(len(table), max_rows, rng)
         self.table_rows = self.ensemble.rounded(encoding.encode(table.codes[rows]))
         self.table_leaves = leaves_of(self.ensemble, self.walks, self.table_rows, threads=self.evaluator.threads)
         self.table_sums = self._sums(self.table_leaves)
@@ -200,28 +199,12 @@ class _Study:
 
     def _figures(self, sums: Floats, valid: Truth | None) -> Evaluation:
         """Figures of some cases whose twins have these sums, as the evaluator would give them."""
-        asked, schema = self.evaluator, self.schema
-        if asked.by_vector:
-            table = self._class_table(sums).astype(np.float32)
-            favourable = schema.favourable_index
-            return vectors(table, valid, epsilon=asked.epsilon, favourable=favourable, threads=asked.threads)
+        table = self._class_table(sums).astype(np.float32) if len(self.schema.classes) > 2 else None
+        if table is not None and self.evaluator.by_vector:
+            return self.evaluator.figures_of_classes(table, valid)
         scores = self._scores(sums).astype(np.float32)
-        found = masked(
-            scores if schema.regression else np.clip(scores, 0, 1),
-            np.ones(scores.shape, np.bool_) if valid is None else valid,
-            epsilon=asked.epsilon,
-            partition=asked.partition,
-            bounded=not schema.regression,
-            decides=not schema.regression,
-            threshold=asked.threshold,
-            threads=asked.threads,
-        )
-        if len(schema.classes) > 2:
-            by_class = self._class_table(sums)
-            chosen = by_class[..., schema.favourable_index] >= by_class.max(axis=-1)
-            count = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
-            found = replace(found, favourable=count)
-        return found
+        scores = scores if self.schema.regression else np.clip(scores, 0, 1)
+        return self.evaluator.figures_of_scores(scores, valid, table=table)
 
     def _parts(self) -> Iterator[_Part]:
         """The cases, some at a time. A twin that cannot exist stands where the first one stands that can."""
@@ -230,11 +213,7 @@ class _Study:
         for start in range(0, len(self.cases), step):
             batch = self.cases[start : start + step]
             valid = self.evaluator.valid_twins(batch)
-            inputs = np.asarray(self.subject.encoding.encode_twins(batch, twins))
-            if valid is not None:
-                inputs = np.where(
-                    valid[:, :, None], inputs, inputs[np.arange(len(batch)), valid.argmax(axis=1)][:, None]
-                )
+            inputs = with_stand_ins(np.asarray(self.subject.encoding.encode_twins(batch, twins)), valid)
             rows = ensemble.rounded(inputs.reshape(-1, inputs.shape[-1]))
             leaves = leaves_of(ensemble, self.walks, rows, threads=self.evaluator.threads)
             leaves = leaves.reshape(len(batch), twins.m, -1)
@@ -300,8 +279,8 @@ class _Study:
         """The splits of some trees that most twins come to, each for itself."""
         for tree in trees:
             nodes = self.splits[tree][passing[self.splits[tree]] > 0]
-            most = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
-            for node in np.sort(most).tolist():
+            busiest = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
+            for node in np.sort(busiest).tolist():
                 yield _Held(
                     tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node])
                 )

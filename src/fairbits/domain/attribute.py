@@ -413,14 +413,14 @@ def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
     return np.where(np.abs(codes - values[left]) <= np.abs(values[right] - codes), left, right)
 
 
-def shown(codes: Sequence[float], *, most: int = 8) -> str:
-    """Some codes as text: the first ``most`` of them, and how many there are.
+def shown(codes: Sequence[float], *, max_shown: int = 8) -> str:
+    """Some codes as text: the first ``max_shown`` of them, and how many there are.
 
     Parameters
     ----------
     codes
         Numbers in the order in which they are shown.
-    most
+    max_shown
         How many are shown at most.
 
     Returns
@@ -428,5 +428,5 @@ def shown(codes: Sequence[float], *, most: int = 8) -> str:
     str
         The numbers, separated by commas.
     """
-    text = ", ".join(f"{code:g}" for code in codes[:most])
-    return f"{text}, … ({len(codes)} in all)" if len(codes) > most else text
+    text = ", ".join(f"{code:g}" for code in codes[:max_shown])
+    return f"{text}, … ({len(codes)} in all)" if len(codes) > max_shown else text

@@ -65,6 +65,22 @@ class DecisionRule:
         """
         return np.where(self.favours(scores), self.favourable, 1 - self.favourable).astype(np.int64)
 
+    def both(self, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The probabilities of both classes, where there are two.
+
+        Parameters
+        ----------
+        scores
+            Probabilities of the favourable class, of any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            One more axis, the last: the two classes in their order.
+        """
+        pair = (1 - scores, scores) if self.favourable == 1 else (scores, 1 - scores)
+        return np.stack(pair, axis=-1)
+
     def most_likely(self, table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The position of the class that each row of probabilities decides for.
 
@@ -80,8 +96,22 @@ class DecisionRule:
         """
         if self.classes == 2:
             return self.decide(table[..., self.favourable])
-        best = np.argmax(table, axis=-1)
-        return np.where(table[..., self.favourable] >= table.max(axis=-1), self.favourable, best).astype(np.int64)
+        return np.where(self.favours_row(table), self.favourable, np.argmax(table, axis=-1)).astype(np.int64)
+
+    def favours_row(self, table: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether each row of probabilities is a favourable decision, between three classes or more.
+
+        Parameters
+        ----------
+        table
+            One probability per class along the last axis.
+
+        Returns
+        -------
+        numpy.ndarray
+            Booleans, without the last axis; true where no class is more likely than the favourable one.
+        """
+        return np.asarray(table[..., self.favourable] >= table.max(axis=-1))
 
 
 def rule_words(favourable: str | None, threshold: float | None) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
-from fairbits.domain.encoding import Encoding, table_rows
+from fairbits.domain.encoding import Encoding
+from fairbits.domain.encoding_parts import table_rows
 from fairbits.domain.schema import Schema
 from fairbits.errors import MissingDependencyError
 

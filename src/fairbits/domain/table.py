@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -279,6 +279,25 @@ def check_names(names: list[str]) -> None:
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
         raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
+
+
+def check_target(target: str | None, names: Sequence[str]) -> None:
+    """Refuse a target that is no column of the table.
+
+    Parameters
+    ----------
+    target
+        Name of the column; None where nothing is known to be decided.
+    names
+        The table's columns.
+
+    Raises
+    ------
+    TableError
+        If it is not among them.
+    """
+    if target is not None and target not in names:
+        raise TableError(f"target {target!r} is not in the table; {choose_from(target, names)}")
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:

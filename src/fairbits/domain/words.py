@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
+from fairbits.numerals import unsigned_zero
 from fairbits.text import REPLACEMENT, harmless, shortened
 
-__all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened"]
-
-
-def unsigned_zero(text: str) -> str:
-    """A formatted number without the sign that rounding left on a zero.
-
-    Parameters
-    ----------
-    text
-        A formatted number, with or without a unit.
-
-    Returns
-    -------
-    str
-        The text, without a minus where every digit is zero.
-
-    Examples
-    --------
-    >>> unsigned_zero("-0.0"), unsigned_zero("-0.0 %"), unsigned_zero("-0.1"), unsigned_zero("+0.0")
-    ('0.0', '0.0 %', '-0.1', '+0.0')
-    """
-    return text[1:] if text.startswith("-") and not any(digit in text for digit in "123456789") else text
+__all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened", "unsigned_zero"]
 
 
 #: A plain number, with its sign: no spreadsheet takes it for a formula.

@@ -38,7 +38,7 @@ MAX_WHOLE = 1e15
 
 
 def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
-    """The application.
+    """The web application that answers with guarded scores.
 
     Parameters
     ----------

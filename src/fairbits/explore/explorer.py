@@ -19,10 +19,11 @@ from fairbits.explore.request import PageRequest, asked_of
 from fairbits.explore.switches import Switches
 from fairbits.measure import Evaluator, variance_explained
 from fairbits.models import Do
+from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
 from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
-from fairbits.store import Run, subject_of
-from fairbits.subject import Quality, Subject
+from fairbits.store import Run, accepted_subject
+from fairbits.subject import Subject
 
 #: Sets of held neurons whose networks are kept ready.
 READY = 64
@@ -60,7 +61,7 @@ class Explorer:
 
     def __init__(self, run: Run, *, subject: Subject | None = None, threads: int | None = 1):
         self.run = run
-        self.subject = _checked(subject_of(run, subject), run)
+        self.subject = accepted_subject(run, subject)
         self.schema = self.subject.schema
         self.evaluator = evaluator_of_run(run, self.subject, threads)
         self.switches = Switches.of(self.subject)
@@ -166,14 +167,6 @@ class Explorer:
         return spread_of(evaluator, codes, layer)
 
 
-def _checked(subject: Subject, run: Run) -> Subject:
-    """The subject with how its model agrees with the labels; whoever began the run has accepted it as it is."""
-    kept = run.manifest.get("quality")
-    if subject.quality is None and kept is not None:
-        subject = replace(subject, quality=Quality.of_figures(kept))
-    return subject.checked(as_is=True)
-
-
 def _quality(model: Any, subject: Subject) -> float | None:
     """The accuracy; for a regression, the share of the target's variance explained. None without anything known."""
     labels = subject.table.labels
@@ -187,5 +180,5 @@ def _sample(subject: Subject) -> Subject:
     rows = len(subject.table)
     if rows <= JUDGED:
         return subject
-    chosen = np.sort(np.random.default_rng(0).choice(rows, JUDGED, replace=False))
+    chosen = sampled_rows(rows, JUDGED, np.random.default_rng(0))
     return replace(subject, table=subject.table.rows(chosen))

@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """One entry per frozen person.
+    """What a model answered about frozen people: one entry for each.
 
     Parameters
     ----------
@@ -103,8 +103,7 @@ def replay(subject: Subject, suite: Suite, *, threads: int | None = None, progre
     own = decided_rows(asked)
     decisions = np.full(len(suite), UNDECIDED, dtype=np.int64)
     if len(asked.schema.classes) == 2 and own.selected is not None:
-        favourable = asked.schema.favourable_index
-        decisions = np.where(own.selected, favourable, 1 - favourable).astype(np.int64)
+        decisions = asked.schema.rule.decide(own.scores)
     elif asked.schema.classes:
         for start in range(0, len(suite), _CHUNK):
             inputs = asked.encoding.encode(suite.table.codes[start : start + _CHUNK])

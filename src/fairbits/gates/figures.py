@@ -181,9 +181,9 @@ class FrozenFigures:
         """The most bits that anybody can show, or shows."""
         schema = self.schema
         wide = schema.regression or (len(schema.classes) > 2 and schema.scores == "vector")
-        most = bits_limit(Twins(schema).m, self.suite.epsilon, regression=wide)
+        limit = bits_limit(Twins(schema).m, self.suite.epsilon, regression=wide)
         seen = [self.answers.bits.max(), *([] if self.before is None else [self.before.bits.max()])]
-        return float(max(most, *seen))
+        return float(max(limit, *seen))
 
     def _rng(self, name: str) -> np.random.Generator:
         return generator(self.policy.seed, "gate", name)

@@ -60,6 +60,16 @@ class Finding:
     attributes: dict[str, str]
     waived: bool = False
 
+    @property
+    def k_words(self) -> str:
+        """The classes now, and before where a baseline knows: "k = 4, 2 before"."""
+        return f"k = {self.k}" + ("" if self.k_before is None else f", {self.k_before} before")
+
+    @property
+    def attribute_words(self) -> str:
+        """The person, attribute by attribute."""
+        return ", ".join(f"{name} {value}" for name, value in self.attributes.items())
+
     def document(self) -> dict[str, Any]:
         """As it stands in gate.json."""
         return {name: getattr(self, name) for name in self.__slots__}

@@ -41,9 +41,7 @@ def gate_markdown(result: GateResult) -> str:
     if result.new_cases:
         lines += ["", f"**New cases** ({len(result.new_cases):,}):", ""]
         for one in result.new_cases[:SHOWN]:
-            before = "" if one.k_before is None else f", {one.k_before} before"
-            words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
-            lines.append(f"- `{one.fingerprint}` ({one.check}) k = {one.k}{before}: {_safe(words[:400])}")
+            lines.append(f"- `{one.fingerprint}` ({one.check}) {one.k_words}: {_safe(one.attribute_words[:400])}")
     if result.waived:
         lines += ["", "**Waived**:", ""]
         lines += [

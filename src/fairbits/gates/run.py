@@ -22,7 +22,8 @@ from fairbits.gates.judge import Judgement
 from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, usual_policy
 from fairbits.gates.result import GateResult
 from fairbits.gates.suite import FILE as SUITE
-from fairbits.gates.suite import Suite, freeze_subject, read_suite
+from fairbits.gates.suite import Suite, freeze_subject
+from fairbits.gates.suite_files import read_suite
 from fairbits.gates.waivers import Waiver, check_current, today
 from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
@@ -102,7 +103,7 @@ def _shown(file: Path) -> str:
 
 
 def settle_policy(given: Policy | Mapping[str, Any] | str | Path | None, beside: Path | None = None) -> Policy:
-    """The policy that counts.
+    """The policy that is applied: the one given, or the default.
 
     Parameters
     ----------
@@ -362,7 +363,7 @@ def freeze(
         found = freeze_run(run, about.subject, rows=ROWS if rows is None else rows, cases=top, seed=seed)
     else:
         found = freeze_subject(about.subject, rows=ROWS if rows is None else rows, seed=seed or 0)
-    from fairbits.gates.suite import write_suite
+    from fairbits.gates.suite_files import write_suite
 
     write_suite(found, path)
     return found, path

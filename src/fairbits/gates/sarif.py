@@ -130,9 +130,7 @@ def _check(result: GateResult, one: CheckResult) -> dict[str, Any]:
 
 def _person(result: GateResult, check: CheckResult, one: Finding) -> dict[str, Any]:
     where = f"row {one.row:,}" if one.origin == "row" and one.row else "a case that a search found"
-    before = "" if one.k_before is None else f", {one.k_before} before"
-    words = ", ".join(f"{name} {value}" for name, value in one.attributes.items())
-    text = f"{where}: k = {one.k}{before}. {words}"
+    text = f"{where}: {one.k_words}. {one.attribute_words}"
     own = tuple(waiver for waiver in result.waived if waiver.case == one.fingerprint)
     return _result(
         result,

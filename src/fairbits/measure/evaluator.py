@@ -272,9 +272,7 @@ class Evaluator:
         if self.schema.regression:
             return None
         if self._class_scores is not None or (len(self.schema.classes) > 2 and isinstance(self.model, HasClassScores)):
-            table = self.class_scores(codes)
-            chosen: npt.NDArray[np.bool_] = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
-            return chosen
+            return self.schema.rule.favours_row(self.class_scores(codes))
         rule = self.schema.rule
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
 
@@ -525,19 +523,35 @@ class Evaluator:
         return Evaluation.concatenate(pieces)
 
     def _vector_figures(self, codes: Codes) -> Evaluation:
-        return vectors(
-            self.class_scores(codes),
-            self.valid_twins(codes),
-            epsilon=self.epsilon,
-            favourable=self.schema.favourable_index,
-            threads=self.threads,
-        )
+        return self.figures_of_classes(self.class_scores(codes), self.valid_twins(codes))
 
     def _score_figures(self, codes: Codes) -> Evaluation:
-        valid = self.valid_twins(codes)
+        table = None if self._class_scores is None else self.class_scores(codes)
+        return self.figures_of_scores(self.scores(codes), self.valid_twins(codes), table=table)
+
+    def figures_of_scores(
+        self, scores: npt.NDArray[np.float32], valid: Truth | None = None, *, table: npt.NDArray[Any] | None = None
+    ) -> Evaluation:
+        """Figures of people whose twins' scores are known.
+
+        Parameters
+        ----------
+        scores
+            Scores of the twins, (n, m); probabilities, except for a regression.
+        valid
+            Which twins can exist, (n, m); None where all can.
+        table
+            Probabilities of all classes, (n, m, classes), where three or more are decided between by the most likely
+            one; None where the score says what is decided.
+
+        Returns
+        -------
+        Evaluation
+            Arrays with one entry per person, (n,).
+        """
         found = masked(
-            self.scores(codes),
-            np.ones((len(codes), self.m), np.bool_) if valid is None else valid,
+            scores,
+            np.ones(scores.shape, np.bool_) if valid is None else valid,
             epsilon=self.epsilon,
             partition=self.partition,
             bounded=not self.schema.regression,
@@ -545,12 +559,46 @@ class Evaluator:
             threshold=self.threshold,
             threads=self.threads,
         )
-        if self._class_scores is not None:  # three or more classes: the most likely one is the decision
-            table = self.class_scores(codes)
-            chosen = table[:, :, self.schema.favourable_index] >= table.max(axis=2)
+        if table is not None:
+            chosen = self.schema.rule.favours_row(table)
             favourable = (chosen if valid is None else chosen & valid).sum(axis=1).astype(np.int32)
             found = replace(found, favourable=favourable)
         return found if valid is not None else replace(found, twins=None)
+
+    def figures_of_classes(self, table: npt.NDArray[np.float32], valid: Truth | None = None) -> Evaluation:
+        """Figures of people whose twins' probabilities of all classes are known and compared as vectors.
+
+        Parameters
+        ----------
+        table
+            Probabilities of all classes for every twin, (n, m, classes).
+        valid
+            Which twins can exist, (n, m); None where all can.
+
+        Returns
+        -------
+        Evaluation
+            Arrays with one entry per person, (n,).
+        """
+        favourable = self.schema.favourable_index
+        return vectors(table, valid, epsilon=self.epsilon, favourable=favourable, threads=self.threads)
+
+    def asks_alike(self, other: Evaluator) -> bool:
+        """Whether another evaluator asks its model about the same twins, encoded in the same way.
+
+        Parameters
+        ----------
+        other
+            The evaluator to compare with.
+
+        Returns
+        -------
+        bool
+            True where inputs for one model are inputs for the other.
+        """
+        mine, theirs = self.twins, other.twins
+        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
+        return same and self.encoding.same_as(other.encoding)
 
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
 from fairbits.measure.intervals import Estimate, bounded_means, student_mean, wilson
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).
@@ -242,7 +243,7 @@ def subject_groups(
     table, chosen = subject.table, None
     if decided is None:
         if table.scores is None and len(table) > rows:
-            chosen = np.sort(rng.choice(len(table), rows, replace=False))
+            chosen = sampled_rows(len(table), rows, rng)
             table = table.rows(chosen)
         decided = decided_rows(subject, rows=chosen)
     groupings = groupings_of(subject.schema, table)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.measure.evaluator import Evaluator
+from fairbits.randomness import sampled_rows
 
 #: Twin scores that are looked at most: compiled kernels, and any other model.
 MAX_SCORES, MAX_FOREIGN_SCORES = 40_000_000, 400_000
@@ -91,9 +92,8 @@ def harmed_people(evaluator: Evaluator, codes: Codes, rng: np.random.Generator, 
     share
         At most this share of them, where time is short.
     """
-    most = (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m
-    most = max(1, min(most, round(share * len(codes))))
-    return codes if len(codes) <= most else codes[np.sort(rng.choice(len(codes), most, replace=False))]
+    limit = (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m
+    return codes[sampled_rows(len(codes), max(1, min(limit, round(share * len(codes)))), rng)]
 
 
 def _add(

@@ -41,6 +41,25 @@ class Estimate:
     low: float
     high: float
 
+    @property
+    def remainder(self) -> Estimate:
+        """What a share leaves of 1, with its interval."""
+        return Estimate(1 - self.value, 1 - self.high, 1 - self.low)
+
+    @staticmethod
+    def named(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+        """A figure and its interval as entries of a document: ``name``, ``name_low`` and ``name_high``.
+
+        Parameters
+        ----------
+        name
+            The figure's name.
+        estimate
+            The figure; None where it is not known.
+        """
+        ends = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
+        return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
 
 def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     """A rate with Wilson's score interval (Wilson 1927), mended where events are rare.

@@ -22,7 +22,7 @@ FOUR_FIFTHS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class FilingRow:
-    """One category.
+    """One category of a filing: its people, its rate and its impact ratio.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Filing:
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The filing as a JSON document."""
         return asdict(self)
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbits.domain import Codes
-from fairbits.engine import Evaluation, masked, vectors
+from fairbits.engine import Evaluation
 from fairbits.measure.evaluator import Evaluator
-from fairbits.models import HasClassScores, fresh_scores, require
+from fairbits.models import HasClassScores, fresh_scores
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
@@ -173,24 +173,12 @@ def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
     """
     inputs = evaluator.encoding.encode(people)
     schema, model = evaluator.schema, evaluator.model
-    if evaluator.by_vector:
-        require(model, HasClassScores, 'scores = "vector"')
-        asked = model.class_scores  # type: ignore[attr-defined]
-        answers = [np.asarray(asked(inputs), dtype=np.float32) for _ in range(evaluator.m)]
-        return vectors(
-            np.stack(answers, axis=1),
-            None,
-            epsilon=evaluator.epsilon,
-            favourable=schema.favourable_index,
-            threads=evaluator.threads,
-        )
-    table = np.stack([fresh_scores(model, inputs) for _ in range(evaluator.m)], axis=1).astype(np.float32)
-    return masked(
-        np.ascontiguousarray(table if schema.regression else np.clip(table, 0, 1)),
-        np.ones(table.shape, np.bool_),
-        epsilon=evaluator.epsilon,
-        partition=evaluator.partition,
-        bounded=not schema.regression,
-        decides=not schema.regression,
-        threads=evaluator.threads,
-    )
+    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
+        table = np.stack([np.asarray(model.class_scores(inputs), np.float32) for _ in range(evaluator.m)], axis=1)
+        if evaluator.by_vector:
+            return evaluator.figures_of_classes(table)
+        scores = np.ascontiguousarray(table[:, :, schema.favourable_index])
+    else:
+        table = None
+        scores = np.stack([fresh_scores(model, inputs) for _ in range(evaluator.m)], axis=1).astype(np.float32)
+    return evaluator.figures_of_scores(scores if schema.regression else np.clip(scores, 0, 1), table=table)

@@ -196,10 +196,7 @@ class Measurement:
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
         for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
-            estimate: Estimate | None = getattr(self, name)
-            figures[name] = None if estimate is None else estimate.value
-            figures[f"{name}_low"] = None if estimate is None else estimate.low
-            figures[f"{name}_high"] = None if estimate is None else estimate.high
+            figures |= Estimate.named(name, getattr(self, name))
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:

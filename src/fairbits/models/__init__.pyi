@@ -23,9 +23,10 @@ from .estimator import classes_in_order as classes_in_order
 from .estimator import estimator_ending as estimator_ending
 from .estimator import estimator_of as estimator_of
 from .estimator import feed_of as feed_of
-from .estimator import fresh_estimator as fresh_estimator
 from .estimator import opened_estimator as opened_estimator
 from .estimator import save_estimator as save_estimator
+from .estimator_copies import fit_again as fit_again
+from .estimator_copies import fresh_estimator as fresh_estimator
 from .foreign import ForeignModel as ForeignModel
 from .foreign import attribute as attribute
 from .foreign import owned as owned
@@ -44,6 +45,7 @@ from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
 from .onnx.graph import side_files as side_files
 from .onnx.writer import activation_node as activation_node
+from .onnx.writer import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
@@ -59,6 +61,8 @@ from .registry import read_model as read_model
 from .repeated import Repeated as Repeated
 from .repeated import answers_vary as answers_vary
 from .repeated import fresh_scores as fresh_scores
+from .rows import checked_rows as checked_rows
+from .sklearn_pipelines import last_step as last_step
 from .torch.module import TorchModel as TorchModel
 from .trees import TreeModel as TreeModel
 from .trees.ensemble import NAN as NAN

@@ -18,6 +18,7 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.functions import expit, softmax
 from fairbits.models.base import Array
 from fairbits.models.options import BATCH, Output
+from fairbits.models.rows import checked_rows
 
 Ask = Callable[[Codes], Any]
 #: Where in its source, and when, a compiled library raised an error.
@@ -70,9 +71,7 @@ class BlackBox:
         ModelError
             If rows have another width, or the answer is no number per row.
         """
-        rows = np.asarray(inputs, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"{self.name} takes rows of {self.inputs} values, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, self.name, np.float64)
         scores = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), self._batch):
             piece = rows[start : start + self._batch]

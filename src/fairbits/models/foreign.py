@@ -92,7 +92,7 @@ class ForeignModel(Wrapper):
             return getattr(self.original, method)(*given, **named)
         except FairbitsError:
             raise
-        except Exception as error:
+        except Exception as error:  # a method of somebody else's model may raise anything
             raise ModelError(f"{self.name} failed in {method}(): {reason(error)}") from error
 
 

@@ -17,7 +17,6 @@ import json
 import math
 import threading
 import time
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -34,8 +33,10 @@ from fairbits.models.base import Array
 from fairbits.models.black_box import probabilities, reason
 from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.direction import is_reversed
+from fairbits.models.http_answer import BadAnswerError, content_of, scores_in
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
+from fairbits.models.rows import checked_rows
 from fairbits.text import shortened
 
 if TYPE_CHECKING:
@@ -155,11 +156,7 @@ class Endpoint:
         ModelError
             If the service fails or answers something else.
         """
-        rows = np.ascontiguousarray(inputs, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(
-                f"the endpoint takes rows of {self.inputs} values, but got an array of shape {rows.shape}."
-            )
+        rows = np.ascontiguousarray(checked_rows(inputs, self.inputs, "the endpoint", np.float64))
         different, back = np.unique(rows, axis=0, return_inverse=True)
         keys = [row.tobytes() for row in different]
         found = np.array([self._remembered.get(key, math.nan) for key in keys])
@@ -192,7 +189,7 @@ class Endpoint:
         return self._ask_all(rows).astype(np.float32)
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         with self._opening:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -239,12 +236,12 @@ class Endpoint:
         return found
 
     async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        again, most = self._tenacity, self._options.retries + 1
+        again, attempts = self._tenacity, self._options.retries + 1
         body = json.dumps({"rows": self._decoder.records(rows)}, allow_nan=False).encode()
         silent = _Silence()
         tries = again.AsyncRetrying(
             retry=again.retry_if_exception_type(_TryAgainError),
-            stop=again.stop_any(again.stop_after_attempt(most), silent.too_often),
+            stop=again.stop_any(again.stop_after_attempt(attempts), silent.too_often),
             wait=_pause_after(self._options.wait),
             reraise=True,
         )
@@ -271,7 +268,7 @@ class Endpoint:
             ):
                 answering = True
                 self._check_status(answer)
-                content = await _content(answer, limit)
+                content = await content_of(answer, limit)
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
                 raise ModelError(
@@ -283,7 +280,7 @@ class Endpoint:
             raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
         except _TryAgainError:
             raise
-        except _BadAnswerError as error:
+        except BadAnswerError as error:
             raise ModelError(f"the endpoint {self.url!r} {error}") from None
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
             raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
@@ -294,24 +291,24 @@ class Endpoint:
         if status == 429 or status >= 500:
             pause = _seconds(answer.headers.get("retry-after"))
             if pause > LONGEST_PAUSE:
-                raise _BadAnswerError(
+                raise BadAnswerError(
                     f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
                     f"{LONGEST_PAUSE:g} s that are waited; try again later."
                 )
             raise _TryAgainError(f"it answered with status {status}", pause=pause)
         if 300 <= status < 400:
             place = shortened(answer.headers.get("location", "nowhere"), 100)
-            raise _BadAnswerError(
+            raise BadAnswerError(
                 f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
                 f"itself."
             )
         if status != 200:
             hint = "; check --credential" if status in (401, 403) else ""
-            raise _BadAnswerError(f"answered with status {status}{hint}.")
+            raise BadAnswerError(f"answered with status {status}{hint}.")
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
-            scores = _scores(content)
+            scores = scores_in(content)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             start = shortened(content[:240].decode("utf-8", "replace"), 60)
             raise ModelError(
@@ -346,7 +343,7 @@ def _no_cookies() -> CookieJar:
 
     class Empty(CookieJar):
         def extract_cookies(self, response: Any, request: Any) -> None:
-            """Leave them, whatever they hold."""
+            """Keep no cookies, whatever an answer sets."""
 
     return Empty()
 
@@ -357,10 +354,6 @@ class _TryAgainError(Exception):
     def __init__(self, trouble: str, *, pause: float = 0.0, silent: bool = False):
         super().__init__(trouble)
         self.trouble, self.pause, self.silent = trouble, pause, silent
-
-
-class _BadAnswerError(Exception):
-    """An answer that no further try will mend."""
 
 
 class _Silence:
@@ -383,78 +376,6 @@ def _pause_after(first: float) -> Callable[[Any], float]:
         return min(max(first * 2.0 ** min(state.attempt_number - 1, 30), asked), LONGEST_PAUSE)
 
     return pause
-
-
-async def _content(answer: Any, limit: int) -> bytes:
-    """The body, unpacked, and never more of it than the limit."""
-    coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
-    if coding not in _UNPACKERS:
-        raise _BadAnswerError(
-            f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
-        )
-    unpacker = _Unpacker(_UNPACKERS[coding], limit)
-    packed, found = 0, bytearray()
-    async for piece in answer.aiter_raw():
-        packed += len(piece)
-        found += unpacker.unpack(piece)
-        if packed > limit or len(found) > limit:
-            raise _BadAnswerError(
-                f"answered more than {limit:,} bytes{' unpacked' if packed <= limit else ''}, far more than the scores "
-                f"take; see what it sends."
-            )
-    unpacker.end()
-    return bytes(found)
-
-
-#: What zlib is told for each encoding of an answer that is read; None where nothing is packed.
-_UNPACKERS: dict[str, int | None] = {
-    "identity": None,
-    "gzip": 16 + zlib.MAX_WBITS,
-    "x-gzip": 16 + zlib.MAX_WBITS,
-    "deflate": zlib.MAX_WBITS,
-}
-
-
-class _Unpacker:
-    """Unpacks an answer piece by piece, at most so many bytes of each, and knows whether it came to its end."""
-
-    def __init__(self, kind: int | None, limit: int):
-        self._inflater = None if kind is None else zlib.decompressobj(kind)
-        self._limit = limit
-
-    def unpack(self, piece: bytes) -> bytes:
-        if self._inflater is None:
-            return piece
-        try:
-            return self._inflater.decompress(piece, self._limit + 1)
-        except zlib.error as error:
-            raise _BadAnswerError(f"answered packed bytes that cannot be unpacked ({error}).") from None
-
-    def end(self) -> None:
-        if self._inflater is None:
-            return
-        if not self._inflater.eof:
-            raise _BadAnswerError("answered packed bytes that end too early; see what it sends.")
-        if self._inflater.unused_data:
-            raise _BadAnswerError("answered more after the end of its packed bytes; see what it sends.")
-
-
-def _scores(content: bytes) -> list[float]:
-    """The list under "scores"; a ValueError where there is none, or where anything but numbers is in it."""
-    document = json.loads(content, object_pairs_hook=_named_once)
-    scores = document["scores"] if isinstance(document, dict) else None
-    if not isinstance(scores, list):
-        raise ValueError("no list")
-    if any(type(score) not in (int, float) for score in scores):  # True is an int to Python, and no score
-        raise ValueError("no number")
-    return [float(score) for score in scores]
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
-    return found
 
 
 class _Pace:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
+from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.errors import ModelError, choose_from
 from fairbits.models.column_order import column_note
 from fairbits.models.options import ModelOptions
@@ -235,29 +235,3 @@ def _spread(name: str, width: int | None, mine: Sequence[Attribute], numbers: se
         f"the input {name!r} takes {width} columns, but {', '.join(a.name for a in mine)} make {make}; check its name, "
         f"or list what the model sees under [model] columns."
     )
-
-
-def some_people(schema: Schema, count: int) -> Codes:
-    """People with valid values, to try a model on; always the same.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    count
-        How many.
-
-    Returns
-    -------
-    Codes
-        Codes, (count, attributes).
-    """
-    rng = np.random.default_rng(0)
-    columns = [rng.choice(a.allowed, count) if a.allowed else _drawn(a, rng, count) for a in schema.attributes]
-    return np.column_stack(columns).astype(np.float64)
-
-
-def _drawn(attribute: Attribute, rng: np.random.Generator, count: int) -> Codes:
-    """Values on an attribute's own steps, so that integers and categories are never anything in between."""
-    real = rng.uniform(attribute.low, attribute.upper, count)
-    return attribute.clip(np.rint(real) if attribute.discrete else real)

@@ -114,8 +114,8 @@ class ModelOptions:
     def _check_numbers(self) -> None:
         for name in ("max_model_bytes", "max_rows"):
             check_limit(name, getattr(self, name))
-        least = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
-        for name, lowest in least.items():
+        minimums = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
+        for name, lowest in minimums.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
                 raise OptionError(f"the model's {name} is {value!r}; it must be a whole number from {lowest} up.")

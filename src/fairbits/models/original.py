@@ -117,11 +117,11 @@ def _from_file(network: Network, original: Path, path: Path, options: ModelOptio
     elif suffix in PICKLES:
         write_pickle(_changed_sklearn(network, read_pickle(original, trust_pickle=options.trust_pickle)), path)
     elif suffix == ".pt2":
-        from fairbits.models.torch.files import rewrite_pt2
+        from fairbits.models.torch.writer import rewrite_pt2
 
         rewrite_pt2(network, original, path)
     elif suffix in {".pt", ".pth"}:
-        from fairbits.models.torch.files import rewrite_weights
+        from fairbits.models.torch.writer import rewrite_weights
 
         rewrite_weights(network, original, path, options)
     elif suffix == ".keras":
@@ -141,7 +141,7 @@ def _from_object(network: Network, original: Any, path: Path) -> None:
 
         rewrite_keras(network, original, path)
     elif framework == "torch":
-        from fairbits.models.torch.files import rewrite_module
+        from fairbits.models.torch.writer import rewrite_module
 
         rewrite_module(network, original, path)
     else:
@@ -162,7 +162,8 @@ def _onnx(network: Network, original: Path, path: Path) -> None:
 
 def _changed_sklearn(network: Network, estimator: Any) -> Any:
     """A copy of a pipeline whose perceptron has the network's weights."""
-    from fairbits.models.sklearn import final_of, is_linear, linear_with, perceptron_in
+    from fairbits.models.sklearn_networks import is_linear, linear_with, perceptron_in
+    from fairbits.models.sklearn_pipelines import final_of
 
     changed = copy.deepcopy(estimator)
     if is_linear(final_of(changed)):

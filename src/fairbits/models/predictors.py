@@ -28,6 +28,7 @@ from fairbits.models.dummies import dummy_encoding, dummy_note
 from fairbits.models.foreign import attribute
 from fairbits.models.loaded import Loaded
 from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.predictor_facts import classes_of, names_of, trained_on_categories, width_of
 
 Decode = Callable[[Codes], Any]
 
@@ -74,7 +75,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     favourable = favourable_output(schema, order) if schema.classes else None
     ask, chosen = _question(predictor, schema, order, favourable)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
-    wanted, guessed = _width_of(predictor), tuple[str, ...]()
+    wanted, guessed = width_of(predictor), tuple[str, ...]()
     if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
@@ -263,7 +264,7 @@ def asked_as(
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
-    width = _width_of(predictor)
+    width = width_of(predictor)
     ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
     if width is None or ask is None or names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
@@ -375,88 +376,3 @@ def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) 
 def _someone(decoder: Decoder, schema: Schema) -> Codes:
     """One person, to see what a model takes and answers."""
     return np.array([[schema[name].first for name in decoder.names]])
-
-
-def names_of(predictor: Any) -> list[str] | None:
-    """The columns of the frame that it was trained on, where it remembers them.
-
-    Parameters
-    ----------
-    predictor
-        A fitted object of any library.
-
-    Returns
-    -------
-    list[str] | None
-        The names in order; None where it has none, or only numbers that its library made up.
-    """
-    for name in ("feature_names_in_", "feature_names_", "feature_name"):
-        found = _listed(attribute(predictor, name))
-        made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
-        if found:
-            names = [str(entry) for entry in found]
-            numbered = any(names == [f"{mark}{i}" for i in range(len(names))] for mark in made_up)
-            return None if numbered or names == [str(i) for i in range(len(names))] else names
-    return None
-
-
-def _listed(found: Any) -> list[Any]:
-    """Names in whatever holds them; nothing where an attribute only sounds like it holds names."""
-    if callable(found):  # LightGBM's Booster has a method of this name
-        try:
-            found = found()
-        except Exception:  # noqa: BLE001 - a foreign method of the same name may want anything
-            return []
-    listed = np.asarray(found, dtype=object)
-    return listed.tolist() if listed.ndim == 1 and not isinstance(found, set | dict) else []
-
-
-def classes_of(predictor: Any) -> tuple[str, ...] | None:
-    """The classes that it names, in the order of its outputs, as text.
-
-    Parameters
-    ----------
-    predictor
-        A fitted object of any library.
-
-    Returns
-    -------
-    tuple[str, ...] | None
-        The classes; None where it names none.
-    """
-    found = _listed(attribute(predictor, "classes_"))
-    return tuple(text_of(value) for value in found) or None
-
-
-def _width_of(predictor: Any) -> int | None:
-    """How many columns it says that it takes, where it says so in a number."""
-    found = attribute(predictor, "n_features_in_")
-    return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
-
-
-def trained_on_categories(predictor: Any) -> bool:
-    """Whether a fitted object was given columns of pandas categories, and treats them as such.
-
-    Parameters
-    ----------
-    predictor
-        Of LightGBM, XGBoost or scikit-learn (histogram boosting), or a vote of such; of a pipeline, what its last
-        step was given is its own affair.
-
-    Returns
-    -------
-    bool
-        As the library remembers it.
-    """
-    members = attribute(predictor, "estimators_")
-    if isinstance(members, list) and members:
-        return trained_on_categories(members[0])
-    booster = attribute(predictor, "booster_") or predictor
-    if _listed(attribute(booster, "pandas_categorical")):
-        return True
-    if attribute(predictor, "enable_categorical") is True:
-        get_booster = attribute(predictor, "get_booster")
-        kinds = attribute(get_booster(), "feature_types") if callable(get_booster) else None
-        return kinds is None or "c" in kinds
-    by_dtype = attribute(predictor, "categorical_features") == "from_dtype"
-    return by_dtype and attribute(predictor, "is_categorical_") is not None

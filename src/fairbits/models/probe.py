@@ -18,11 +18,12 @@ from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, S
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
+from fairbits.models.people import random_people
 
 Transform = Callable[[Codes], Any]
 
 #: Points on which a number must turn out to be scaled evenly, and people on whom the result is tried.
-_POINTS, _PEOPLE = 257, 512
+_POINTS, PEOPLE = 257, 512
 #: A whole number with a larger domain is not tabulated when it is not scaled evenly.
 _MAX_VALUES = 200_000
 #: The same for models that compare: smaller ones are always tabulated.
@@ -222,7 +223,7 @@ def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[
         found = transform(rows)
     except FairbitsError:
         raise
-    except Exception as error:
+    except Exception as error:  # the steps before the model are foreign code
         raise RefusedRows(f"the model's preprocessing failed: {reason(error)}") from error
     dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     try:
@@ -249,29 +250,8 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
     return line if np.abs(line.encode(points)[:, 0] - found).max() <= tolerance else None
 
 
-def random_people(schema: Schema) -> Codes:
-    """People on whom what was read is held against the model; some lack numbers where people may lack them.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-
-    Returns
-    -------
-    Codes
-        Always the same people.
-    """
-    rng = np.random.default_rng(0)
-    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
-    for column, attribute in zip(columns, schema.attributes, strict=True):
-        if attribute.kind != "category" and attribute.gap is not None:
-            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
-    return np.column_stack(columns).astype(np.float64)
-
-
 def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
-    people = random_people(schema)
+    people = random_people(schema, PEOPLE, lacking=True)
     theirs = inputs_of(transform, people, schema)
     exact = theirs.astype(np.float64)
     size = float(np.abs(np.where(exact == _GONE, 0.0, exact)).max())

@@ -19,11 +19,13 @@ from fairbits.domain import Codes, Decoder, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
-from fairbits.models.estimator import fresh_estimator, opened_estimator
+from fairbits.models.estimator import opened_estimator
+from fairbits.models.estimator_copies import fresh_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
-from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of
-from fairbits.models.sklearn import taken_apart
+from fairbits.models.predictor_facts import classes_of, names_of
+from fairbits.models.predictors import asked_as, checked_columns
+from fairbits.models.sklearn_pipelines import taken_apart
 from fairbits.models.trees.adapter import is_booster
 
 Doubles = npt.NDArray[np.float64]

@@ -13,6 +13,7 @@ from fairbits import sandbox
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 
 #: Rows of the second call, from which the memory of larger batches is foreseen.
 _ROWS = 1024
@@ -92,7 +93,7 @@ def first_call(given: Any, notify: sandbox.Notify) -> None:
             fitted = fit_to_schema(loaded, schema, options=options)
             model = fitted.model
             if fitted.encoding is not None:
-                rows = fitted.encoding.encode(_people(schema))
+                rows = fitted.encoding.encode(random_people(schema, _ROWS))
         except FairbitsError:  # said again, and better, where the subject is put together
             rows = None
     if rows is None:
@@ -110,12 +111,6 @@ def _call(model: Any, rows: Any) -> None:
     except FairbitsError as error:  # random people may be none that the model takes: the table decides
         if sandbox.out_of_memory(str(error)):
             raise MemoryError from None
-
-
-def _people(schema: Schema) -> Any:
-    rng = np.random.default_rng(0)
-    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _ROWS)) for a in schema.attributes]
-    return np.column_stack(columns).astype(np.float64)
 
 
 def _peak() -> int:

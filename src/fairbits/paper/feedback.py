@@ -21,10 +21,10 @@ from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.cells import Cells
 from fairbits.paper.digest import ablation_findings
 from fairbits.paper.significance import mean
-from fairbits.paper.spread import make_all
+from fairbits.paper.spread import make_missing
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
-from fairbits.scale import ExecutorOptions, Job, Signals
+from fairbits.scale import ExecutorOptions, Signals
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject
 
@@ -132,7 +132,7 @@ class VariantShard:
         }
 
     def settings(self) -> Settings:
-        """How it searches."""
+        """The settings of the search of this cell."""
         return Settings(
             Budget(queries=self.queries),
             "dice",
@@ -159,16 +159,7 @@ def _spread(
         for variant, feedback, partition in VARIANTS
         for repeat in range(repeats)
     ]
-    shards = [one for one in wanted if cells.ready(one.label, one.identity(loaded[one.subject])) is None]
-
-    def keep(shard: VariantShard, figures: dict[str, Any]) -> None:
-        cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
-
-    make_all(executor_options, Job(_prepare, _perform, None), shards, keep, progress)
-
-
-def _prepare(_: None) -> None:
-    """Subjects are built in: there is nothing to share."""
+    make_missing(executor_options, _perform, wanted, cells, loaded, progress)
 
 
 def _perform(_: None, shard: VariantShard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short

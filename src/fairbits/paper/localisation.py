@@ -22,11 +22,11 @@ from fairbits.paper.cells import Cells
 from fairbits.paper.contest import BASELINE
 from fairbits.paper.digest import rq3_findings
 from fairbits.paper.published import Row, number, row_of
-from fairbits.paper.spread import make_all
+from fairbits.paper.spread import make_missing
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.repair import RepairResult, repair_run
-from fairbits.scale import ExecutorOptions, Job, Signals
+from fairbits.scale import ExecutorOptions, Signals
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import Subject
@@ -175,16 +175,7 @@ def _spread(
 ) -> None:
     """Have the missing cells made, several at a time."""
     loaded = {one.subject: one.load() for one in {shard.subject: shard for shard in wanted}.values()}
-    shards = [one for one in wanted if cells.ready(one.label, one.identity(loaded[one.subject])) is None]
-
-    def keep(shard: Rq3Shard, figures: dict[str, Any]) -> None:
-        cells.get(shard.label, shard.identity(loaded[shard.subject]), lambda: figures)
-
-    make_all(executor_options, Job(_prepare, _perform, None), shards, keep, progress)
-
-
-def _prepare(_: None) -> None:
-    """Subjects are read by name or from their files: there is nothing to share."""
+    make_missing(executor_options, _perform, wanted, cells, loaded, progress)
 
 
 def _perform(_: None, shard: Rq3Shard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
@@ -274,8 +265,8 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
         )
     except UsageError as error:  # nobody to repair for, nothing within the budget, or no labels to judge by
         return {"set": None, "why": str(error)}
-    least = found.before_plan.accuracy - MAX_LOSS
-    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least]
+    min_accuracy = found.before_plan.accuracy - MAX_LOSS
+    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= min_accuracy]
     best = min(held, key=lambda one: one.plan.k_mean, default=None)
     if best is None:
         return {"set": None, "why": "no set of neurons keeps within the accuracy budget."}

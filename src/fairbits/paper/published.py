@@ -54,7 +54,7 @@ def row_of(table: str, subject: str, **more: str) -> Row | None:
 
 
 def number(row: Row | None, column: str) -> float | None:
-    """A printed figure.
+    """A figure as the paper prints it; None where it prints none.
 
     Parameters
     ----------

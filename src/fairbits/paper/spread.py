@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError
+from fairbits.paper.cells import Cells
 from fairbits.paper.contest import Arena, Contest
 from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
 from fairbits.subject import Subject
@@ -77,6 +78,69 @@ def cells_job(
     """
     packed = Portable.of(subject, **grants) if subject is not None and executor_options.elsewhere else subject
     return Job(_prepare, _perform, Terms(replace(contest, threads=executor_options.each), packed))
+
+
+class Shard(Protocol):
+    """A cell that is made from its own fields alone: plain data, which goes to a worker as it is."""
+
+    @property
+    def subject(self) -> str:
+        """The name of its subject."""
+
+    @property
+    def label(self) -> str:
+        """The name of its file."""
+
+    def identity(self, subject: Subject) -> dict[str, Any]:
+        """What its figures depend on.
+
+        Parameters
+        ----------
+        subject
+            Its subject.
+        """
+
+
+def make_missing(
+    executor_options: ExecutorOptions,
+    perform: Callable[[None, Any, Signals], dict[str, Any]],
+    wanted: Sequence[Shard],
+    cells: Cells,
+    subjects: Mapping[str, Subject],
+    progress: Progress | None = None,
+) -> None:
+    """Have those cells made that are not kept yet, several at a time.
+
+    Parameters
+    ----------
+    executor_options
+        Which executor does the work, with how many workers and threads.
+    perform
+        Makes one cell, in a worker.
+    wanted
+        The cells of the experiment.
+    cells
+        Where they are kept.
+    subjects
+        The subjects by name.
+    progress
+        Called with the number done, the number in all, and what is being done.
+
+    Raises
+    ------
+    FairbitsError
+        If some cells could not be made.
+    """
+    shards = [one for one in wanted if cells.ready(one.label, one.identity(subjects[one.subject])) is None]
+
+    def keep(shard: Shard, figures: dict[str, Any]) -> None:
+        cells.get(shard.label, shard.identity(subjects[shard.subject]), lambda: figures)
+
+    make_all(executor_options, Job(_share_nothing, perform, None), shards, keep, progress)
+
+
+def _share_nothing(_: None) -> None:
+    """Workers read subjects by name or from their files."""
 
 
 def make_all(

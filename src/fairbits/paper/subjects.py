@@ -37,7 +37,7 @@ class Roster:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Subject:
-        """One of them.
+        """Load one of the subjects.
 
         Parameters
         ----------

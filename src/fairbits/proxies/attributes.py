@@ -17,7 +17,7 @@ from fairbits.proxies.matched import matched_people
 from fairbits.proxies.pairs import best_pair
 from fairbits.proxies.records import AttributeStudy
 from fairbits.proxies.usable import MAX_LEARNABLE, UsableBits, justified_of, usable_bits
-from fairbits.randomness import generator
+from fairbits.randomness import generator, sampled_rows
 from fairbits.subject import Subject
 
 #: With fewer people of known value, the only honest answer is that nothing can be known.
@@ -173,10 +173,7 @@ class AttributeWork:
         twins = Twins(subject.schema)
         table = self.subject.table
         rng = self._rng("direct", groups.name)
-        most = max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m)
-        rows = np.arange(len(table))
-        if len(rows) > most:
-            rows = np.sort(rng.choice(rows, most, replace=False))
+        rows = sampled_rows(len(table), max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m), rng)
         people = table.codes[rows]
         scores = np.empty((len(rows), twins.m))
         with rows_named(place=lambda row: table.place(int(rows[row]))):
@@ -189,9 +186,7 @@ class AttributeWork:
     def _columns(self, groups: Grouping) -> tuple[ColumnBits, ...]:
         subject, schema = self.subject, self.subject.schema
         rng = self._rng("columns", groups.name)
-        rows = np.arange(len(subject.table))
-        if len(rows) > MAX_COLUMN_ROWS:
-            rows = np.sort(rng.choice(rows, MAX_COLUMN_ROWS, replace=False))
+        rows = sampled_rows(len(subject.table), MAX_COLUMN_ROWS, rng)
 
         def ask(codes: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
             return np.asarray(subject.model.scores(subject.encoding.encode(codes)), dtype=np.float64).reshape(-1)

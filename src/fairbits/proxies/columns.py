@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ColumnBits:
-    """One column.
+    """What one column tells about a protected attribute.
 
     Parameters
     ----------

@@ -119,15 +119,15 @@ def boosted(
     ranks = _ranks(features[order[:n_fit]], categorical, own[:n_fit], n_groups)
     columns = _ranked(features, ranks)[order]
     n_bins = FINE_BINS if n_groups == 0 and n_fit >= MANY_PEOPLE else BINS
-    most, patience = (NUMBER_TREES, NUMBER_PATIENCE) if n_groups == 0 else (TREES, PATIENCE)
+    max_trees, patience = (NUMBER_TREES, NUMBER_PATIENCE) if n_groups == 0 else (TREES, PATIENCE)
     cuts = tuple(_cuts(column, n_bins) for column in columns[:n_fit].T)
-    splits = np.zeros((most, outputs, DEPTH, 2), dtype=np.int64)
-    leaves = np.zeros((most, outputs, 2**DEPTH))
+    splits = np.zeros((max_trees, outputs, DEPTH, 2), dtype=np.int64)
+    leaves = np.zeros((max_trees, outputs, 2**DEPTH))
     bins = _binned(columns, cuts)
     n_trees = int(
-        boost_trees(bins, target, n_fit, n_bins, outputs, loss, most, DEPTH, RATE, RIDGE, patience, splits, leaves)
+        boost_trees(bins, target, n_fit, n_bins, outputs, loss, max_trees, DEPTH, RATE, RIDGE, patience, splits, leaves)
     )
-    finished = n_trees <= most - patience
+    finished = n_trees <= max_trees - patience
     return Boosted(cuts, ranks, start, n_trees, splits[:n_trees], leaves[:n_trees] * spread, loss, finished)
 
 

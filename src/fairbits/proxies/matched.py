@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid, student_mean
+from fairbits.randomness import sampled_rows
 
 #: People may differ by so many standard deviations per justified attribute (Austin 2011 recommends 0.2).
 CALIPER = 0.2
@@ -120,8 +121,7 @@ def matched_people(
     rows = np.flatnonzero(groups.known)
     large = np.flatnonzero(groups.counts >= MIN_PEOPLE)
     rows = rows[np.isin(groups.codes[rows], large)]
-    if len(rows) > MAX_PEOPLE:
-        rows = np.sort(rng.choice(rows, MAX_PEOPLE, replace=False))
+    rows = rows[sampled_rows(len(rows), MAX_PEOPLE, rng)]
     codes, own = groups.codes[rows], np.asarray(scores, dtype=np.float64)[rows]
     present = [code for code in large if (codes == code).sum() >= MIN_PEOPLE]
     if len(present) < 2:

@@ -58,17 +58,17 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
     """
     n, width = bins.shape
     sums = np.zeros((n_outputs, n))
-    slope, bend = np.zeros(n_fit), np.ones(n_fit)
+    slope, curvature = np.zeros(n_fit), np.ones(n_fit)
     leaf = np.zeros(n, dtype=np.int32)
     histogram, before_level = np.zeros((2**depth, width, n_bins, 2)), np.zeros((2**depth, width, n_bins, 2))
     best_loss, best_trees = _held_out(sums, wanted, n_fit, loss), 0
     for tree in range(n_trees):
         before = sums.copy()
         for output in range(n_outputs):
-            _slopes(before, wanted, loss, output, slope, bend)
+            _slopes(before, wanted, loss, output, slope, curvature)
             leaf[:] = 0
             for level in range(depth):
-                _histogram(bins, leaf, slope, bend, level, histogram, before_level)
+                _histogram(bins, leaf, slope, curvature, level, histogram, before_level)
                 f, b = _question(histogram, 2**level, ridge)
                 splits[tree, output, level, 0], splits[tree, output, level, 1] = f, b
                 for i in range(n):
@@ -76,7 +76,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
             total_g, total_h = np.zeros(2**depth), np.zeros(2**depth)
             for i in range(n_fit):
                 total_g[leaf[i]] += slope[i]
-                total_h[leaf[i]] += bend[i]
+                total_h[leaf[i]] += curvature[i]
             for place in range(2**depth):
                 leaves[tree, output, place] = rate * total_g[place] / (total_h[place] + ridge)
             for i in range(n):
@@ -90,7 +90,7 @@ def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, ra
 
 
 @linked
-def _slopes(sums, wanted, loss, output, slope, bend):
+def _slopes(sums, wanted, loss, output, slope, curvature):
     """Minus the first and the second derivative of the loss for each person."""
     n_outputs = sums.shape[0]
     for i in range(len(slope)):
@@ -104,11 +104,11 @@ def _slopes(sums, wanted, loss, output, slope, bend):
             for k in range(n_outputs):
                 total += np.exp(sums[k, i] - sums[output, i])
             p, hit = 1.0 / total, 1.0 if wanted[i] == output else 0.0
-        slope[i], bend[i] = hit - p, max(p * (1.0 - p), 1e-6)
+        slope[i], curvature[i] = hit - p, max(p * (1.0 - p), 1e-6)
 
 
 @linked
-def _histogram(bins, leaf, slope, bend, level, histogram, before):
+def _histogram(bins, leaf, slope, curvature, level, histogram, before):
     """Sums of slopes and bends by leaf, column and bin.
 
     Only odd leaves are summed over people: their even sisters are what is left of the leaf that both came from.
@@ -121,7 +121,7 @@ def _histogram(bins, leaf, slope, bend, level, histogram, before):
         place = leaf[i]
         if level > 0 and place % 2 == 0:
             continue
-        g, h = slope[i], bend[i]
+        g, h = slope[i], curvature[i]
         for f in range(width):
             histogram[place, f, bins[i, f], 0] += g
             histogram[place, f, bins[i, f], 1] += h

@@ -24,6 +24,7 @@ from fairbits.measure import (
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
 from fairbits.proxies.calendar import dated_periods, in_time_order
+from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
 #: Periods that a table can be told apart by, at most.
@@ -52,7 +53,7 @@ class PeriodBits:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One period.
+    """The figures of one period.
 
     Parameters
     ----------
@@ -92,10 +93,7 @@ class Period:
         """
         found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
         for name in ("selection_rate", "q_inf_mean", "flip_rate"):
-            one: Estimate | None = getattr(self, name)
-            found[name] = None if one is None else one.value
-            found[f"{name}_low"] = None if one is None else one.low
-            found[f"{name}_high"] = None if one is None else one.high
+            found |= Estimate.named(name, getattr(self, name))
         bits = [{"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits]
         return {**found, "bits": bits, "groups": documents_of(self.groups)}
 
@@ -157,7 +155,7 @@ def _direct(
         return none, 0.0, None if subject.schema.regression else none
     evaluator = evaluator_of(subject)
     max_people = max(MIN_PEOPLE, max_scores // evaluator.m)
-    chosen = rows if len(rows) <= max_people else np.sort(rng.choice(rows, max_people, replace=False))
+    chosen = rows[sampled_rows(len(rows), max_people, rng)]
     measured = measure_table(evaluator, subject.table.rows(chosen), rng)
     return measured.q_inf_mean, float(measured.evaluation.q_inf.max()), measured.flip_rate
 

@@ -26,6 +26,7 @@ from scipy import special
 from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
 from fairbits.proxies.learners import Waves, boosted
+from fairbits.randomness import sampled_rows
 
 #: People that learn and are guessed, at most; more are drawn from.
 MAX_PEOPLE = 40_000
@@ -297,7 +298,7 @@ def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _some(rows: npt.NDArray[np.int64], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rows if len(rows) <= count else np.sort(rng.choice(rows, count, replace=False))
+    return rows[sampled_rows(len(rows), count, rng)]
 
 
 def _mixed(summaries: Floats, wanted: Floats) -> Floats:

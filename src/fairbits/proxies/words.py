@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fairbits.numerals import signed
+
 WHAT_A_BIT_IS = (
     "A bit is one yes-or-no answer. 1 bit about an attribute of two equally common values tells it completely; 0 bits "
     "leave a guess as good as before."
@@ -121,9 +123,5 @@ def _matched(name: str, matched: Mapping[str, Any]) -> str:
     return (
         f"{matched['people']:,} people have somebody alike on the justified attributes in every group of {name}: their "
         f"scores span {matched['span']:.3f} on average, {matched['placebo_span']:.3f} within the own group "
-        f"(difference {_signed(excess['value'])}, {_signed(excess['low'])} to {_signed(excess['high'])})"
+        f"(difference {signed(excess['value'], 3)}, {signed(excess['low'], 3)} to {signed(excess['high'], 3)})"
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")

@@ -1,7 +1,8 @@
-from .alternatives import Alternative as Alternative
-from .alternatives import Alternatives as Alternatives
+from .alternative import Alternative as Alternative
+from .alternative import Alternatives as Alternatives
 from .alternatives import find_alternatives as find_alternatives
 from .candidate_files import write_candidates as write_candidates
+from .candidates import proposed as proposed
 from .evidence import Half as Half
 from .evidence import Halves as Halves
 from .evidence import split as split
@@ -24,5 +25,4 @@ from .records import GroupRate as GroupRate
 from .records import Repair as Repair
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
-from .run import proposed as proposed
 from .run import repair_run as repair_run

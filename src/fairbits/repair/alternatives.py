@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits._version import __version__
+from fairbits.domain import quality
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate, bounded_means, lowest_ratio, student_mean, wilson
 from fairbits.randomness import generator
-from fairbits.repair.evidence import split
+from fairbits.repair.alternative import Alternative, Alternatives
+from fairbits.repair.candidates import compared_people, divided, judged_all, proposed
 from fairbits.repair.export import export
 from fairbits.repair.judgement import Judged, Setting, front, judge
 from fairbits.repair.proposals.average import Averages
@@ -22,159 +23,15 @@ from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import MITIGATORS, asked_by_name, proposers_of
 from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
-from fairbits.repair.records import Repair, RepairEvidence, RepairGroup
-from fairbits.repair.run import COMPARED, judged_all, memorised, proposed
+from fairbits.repair.records import Repair, RepairGroup
 from fairbits.store import Run, check_writable
-from fairbits.subject import Quality, Subject
+from fairbits.subject import Subject
 
 AS_IS = "as it is"
 #: Resamples behind the intervals of mean bits.
 RESAMPLES = 300
 #: The folder of exported models, inside the run's.
 MODELS = "alternatives"
-#: What candidates are compared by, and in words.
-OBJECTIVES = ("accuracy", "bits", "impact_ratio", "indirect_bits")
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """One model that was tried, on held-out rows.
-
-    Attributes
-    ----------
-    name
-        What it is called in files and options.
-    family
-        The proposer that made it.
-    words
-        What was done, in a line.
-    coding
-        Which groups of people it was given, where it was given any.
-    accuracy, balanced_accuracy
-        Share of rows decided as labelled (the share of explained variance for a regression), and the mean of that over
-        classes; statistical.
-    bits
-        Mean Q∞ over the rows, in bits.
-    k_mean, k_max
-        Mean and largest number of classes among the rows.
-    flips
-        Share of rows whose twins do not all get the same decision; None for a regression.
-    impact_ratio, impact_attribute
-        The lowest selection rate over the highest among the groups of one attribute, and the attribute whose ratio is
-        lowest.
-    selection_gap, odds_gap
-        Largest differences between groups of one attribute in selection rates, and in average odds.
-    indirect_bits, indirect_attribute
-        What the average over twins says about the attribute of which it says most, in bits, and that attribute.
-    indirect_placebo
-        The same of a random attribute: what the estimate shows by chance.
-    k_mean_cases, id_rate_cases
-        Mean k, and the share whose twins get different decisions, among cases of the search.
-    k_max_proved
-        The most classes that anybody can have, proved; None where nothing is.
-    accuracy_plan, k_mean_plan
-        Accuracy and mean k on the plan's half, on which candidates are made.
-    on_front
-        Whether no other candidate is at least as good in accuracy, bits, impact ratio and indirect bits, and better in
-        one.
-    files
-        Files that it was written to.
-    """
-
-    name: str
-    family: str
-    words: str
-    coding: str
-    accuracy: Estimate
-    balanced_accuracy: Estimate | None
-    bits: Estimate
-    k_mean: float
-    k_max: int
-    flips: Estimate | None
-    impact_ratio: Estimate | None
-    impact_attribute: str | None
-    selection_gap: float | None
-    odds_gap: float | None
-    indirect_bits: Estimate | None
-    indirect_attribute: str | None
-    indirect_placebo: float | None
-    k_mean_cases: float
-    id_rate_cases: float | None
-    k_max_proved: int | None
-    accuracy_plan: float
-    k_mean_plan: float
-    on_front: bool = False
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Everything that was tried, the model as it is first.
-
-    Attributes
-    ----------
-    subject, identity
-        The subject's name, and its identity in short.
-    seed, epsilon, partition
-        The terms.
-    regression
-        Whether the model predicts a number.
-    quality
-        What ``accuracy`` is, in words.
-    evidence
-        How many cases and rows candidates were planned and judged on.
-    candidates
-        The models, with their figures.
-    left_out
-        Kinds of candidates that could not be tried, each with the reason.
-    warnings
-        What a reader must know, as sentences.
-    folder
-        Where the files are.
-    agreement
-        How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
-    """
-
-    subject: str
-    identity: str
-    seed: int
-    epsilon: float
-    partition: str
-    regression: bool
-    quality: str
-    evidence: RepairEvidence
-    candidates: tuple[Alternative, ...]
-    left_out: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
-    folder: Path
-    agreement: Quality | None = None
-
-    def __getitem__(self, name: str) -> Alternative:
-        return next(one for one in self.candidates if one.name == name)
-
-    @property
-    def front(self) -> tuple[Alternative, ...]:
-        """Those that no other beats."""
-        return tuple(one for one in self.candidates if one.on_front)
-
-    def document(self) -> dict[str, Any]:
-        """The content of alternatives.json."""
-        return {
-            "subject": self.subject,
-            "identity": self.identity,
-            "version": __version__,
-            "seed": self.seed,
-            "epsilon": self.epsilon,
-            "partition": self.partition,
-            "regression": self.regression,
-            "quality": self.quality,
-            "agreement": None if self.agreement is None else self.agreement.figures(),
-            "objectives": list(OBJECTIVES),
-            "evidence": asdict(self.evidence),
-            "candidates": [asdict(one) for one in self.candidates],
-            "left_out": [{"proposal": name, "reason": reason} for name, reason in self.left_out],
-            "warnings": list(self.warnings),
-        }
 
 
 def proposers_for(
@@ -254,9 +111,7 @@ def find_alternatives(
         check_writable(run.folder)
     setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads)
     splitting, planning = np.random.SeedSequence(seed, spawn_key=(4,)).spawn(2)
-    halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=True)
-    if memorised(halves, subject):
-        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    halves = divided(run, subject, splitting, rows_for_cases=True)
     starts = judge(subject.model, halves.plan, setting), judge(subject.model, halves.held_out, setting)
     planner = Planner(subject.model, halves, setting, 0.02, planning, watch, retrain=not quick)
     made, left_out = proposed(planner, proposers, asked_by_name(proposals or ()))
@@ -268,7 +123,7 @@ def find_alternatives(
     found = [replace(one, on_front=mine) for one, mine in zip(found, best, strict=True)]
     warnings: list[str] = []
     if save:
-        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        people = compared_people(halves)
         repairs = {repair.name: repair for repair, _ in judged}
         watch("writing and checking the models that nothing beats")
         found = [_saved(one, repairs.get(one.name), subject, run.folder, people, warnings) for one in found]
@@ -279,7 +134,7 @@ def find_alternatives(
         epsilon=setting.epsilon,
         partition=setting.partition,
         regression=subject.schema.regression,
-        quality="variance explained" if subject.schema.regression else "accuracy",
+        quality=quality(regression=subject.schema.regression),
         evidence=halves.evidence,
         candidates=tuple(found),
         left_out=left_out,

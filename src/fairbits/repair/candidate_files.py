@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairbits.repair.alternatives import Alternative, Alternatives
+from fairbits.measure import Estimate
+from fairbits.repair.alternative import Alternative, Alternatives
 from fairbits.store import write_json, write_parquet, write_whole
 
 PARQUET, CSV, DOCUMENT = "candidates.parquet", "candidates.csv", "alternatives.json"
@@ -56,8 +57,7 @@ def _row(one: Alternative) -> dict[str, Any]:
     for name in Alternative.__slots__:
         value = getattr(one, name)
         if name in _RANGED:
-            ends = (None, None, None) if value is None else (value.value, value.low, value.high)
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            row |= Estimate.named(name, value)
         else:
             row[name] = " ".join(value) if name == "files" else value
     return row

@@ -28,7 +28,7 @@ MANY_PEOPLE = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """One half of the evidence.
+    """One half of the evidence: cases, rows of the table and their labels.
 
     Attributes
     ----------
@@ -187,20 +187,8 @@ def _cases(run: Run, rng: np.random.Generator) -> tuple[Codes, Codes]:
     order = rng.permutation(total)
     middle = total // 2
     pool, judged = order[:middle][:MAX_POOL], order[middle:][:HELD_OUT_CASES]
-    found = _taken(run, np.concatenate([pool, judged]))
+    found = run.codes_at(np.concatenate([pool, judged]))
     return found[: len(pool)], found[len(pool) :]
-
-
-def _taken(run: Run, places: npt.NDArray[np.int64]) -> Codes:
-    """The cases at these places, in their order; a run of millions never lies in memory as a whole."""
-    found, first = np.empty((len(places), len(run.schema))), 0
-    sorting = np.argsort(places)
-    ranked = places[sorting]
-    for piece in run.codes():
-        begin, end = np.searchsorted(ranked, (first, first + len(piece)))
-        found[sorting[begin:end]] = piece[ranked[begin:end] - first]
-        first += len(piece)
-    return found
 
 
 def _rows(subject: Subject, rng: np.random.Generator) -> tuple[Table, Table, bool, list[str]]:

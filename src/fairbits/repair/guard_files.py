@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,19 +14,17 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models import Network, ending_of, estimator_of, load_with_encoding
-from fairbits.repair.placement import NAME, ONNX, SUBJECT, Export, check_scores, placed, tried_subject
+from fairbits.repair.placement import NAME, ONNX, Export, Writer, export_compared
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.subject import says_encoding
 from fairbits.subject import Subject
 
 PY, PT2, KERAS, SKOPS = ".py", ".pt2", ".keras", ".skops"
-#: People whose scores files must give back, and by whom the cost of a decision is measured.
-_COMPARED, _TIMED = 500, 2_000
+#: People by whom the cost of a decision is measured.
+_TIMED = 2_000
 #: Seconds that a file which was just written here may take to load again.
 _OWN_SECONDS = 120.0
-
-Writer = Callable[[Path], Callable[[Codes], npt.NDArray[Any]]]
 
 
 def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) -> Export:
@@ -53,34 +50,19 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
     Export
         Files, subject file and warnings.
     """
-    people = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
-    wanted = guard.people_scores(people)
-    models: list[str] = []
-    warnings = [cost_words(guard, people)]
-    with tempfile.TemporaryDirectory() as place:
-        aside = Path(place)
-        for ending, write in _writers(guard, subject).items():
-            path = aside / f"{NAME}{ending}"
-            try:
-                again = write(path)
-                check_scores(wanted, again(people), path.name)
-            except FairbitsError as error:
-                path.unlink(missing_ok=True)
-                warnings.append(f"the guarded model was not written as {ending}: {error}")
-                continue
-            models.append(path.name)
-        others: list[str] = []
-        # A graph takes encoded rows, so that the estimator goes first where it alone has the encoders.
-        order = (ONNX, SKOPS) if says_encoding(subject) else (SKOPS, ONNX)
-        first = next((f"{NAME}{ending}" for ending in order if f"{NAME}{ending}" in models), None)
-        if first is not None:
-
-            def check(found: Subject) -> None:
-                check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(people))), SUBJECT)
-
-            models.sort(key=lambda name: name != first)  # the subject file is about the first
-            others = tried_subject(subject, aside, first, check, warnings, trust_pickle=first.endswith(SKOPS))
-        return placed(subject, aside, folder, models, others, warnings)
+    # A graph takes encoded rows, so that the estimator goes first where it alone has the encoders.
+    described = (ONNX, SKOPS) if says_encoding(subject) else (SKOPS, ONNX)
+    written = export_compared(
+        _writers(guard, subject),
+        guard.people_scores,
+        subject,
+        folder,
+        people,
+        what="the guarded model",
+        described=described,
+        pickles=(SKOPS,),
+    )
+    return replace(written, warnings=(cost_words(guard, people), *written.warnings))
 
 
 def cost_words(guard: Guard, people: Codes) -> str:

@@ -54,9 +54,9 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[
     """
     if len(people) < MIN_PEOPLE:
         return ()
-    most = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
-    if len(people) > most:
-        people = people.rows(np.linspace(0, len(people) - 1, most).astype(np.int64))
+    limit = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
+    if len(people) > limit:
+        people = people.rows(np.linspace(0, len(people) - 1, limit).astype(np.int64))
     rows = people.codes
     scores = evaluator.scores(rows).astype(np.float64)
     valid = evaluator.valid_twins(rows)

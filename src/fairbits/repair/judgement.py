@@ -21,7 +21,7 @@ from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_lo
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import Figures, Fitted, RepairGroup
-from fairbits.subject import Subject, decided
+from fairbits.subject import Subject, balanced_accuracy, decided
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
@@ -125,16 +125,16 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     answers = answers_of(model, setting.subject, half.rows)
     people = Table(half.rows) if half.people is None else half.people
     indirect = indirect_bits(evaluator, setting.subject.schema, people)
-    most = max(indirect, key=lambda one: one.bits, default=None)
+    largest = max(indirect, key=lambda one: one.bits, default=None)
     groups = groups_of(answers, half, setting.subject)
     single = [one for one in groups if len(one.attributes) == 1]
     figures = Figures(
         variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
-        None if regression else balanced(answers, half.labels),
+        None if regression else balanced_accuracy(answers == half.labels, half.labels),
         *cases,
         *_figures(measured, regression),
-        indirect_bits=None if most is None else most.bits,
-        indirect_bits_low=None if most is None else most.low,
+        indirect_bits=None if largest is None else largest.bits,
+        indirect_bits_low=None if largest is None else largest.low,
         selection_gap=max((g.selection for g in single if g.selection is not None), default=None),
         odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
         impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),
@@ -229,25 +229,6 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
         accuracy_loss(was, now, confidence=confidence),
         balanced_loss(was, now, before.labels, confidence=confidence),
     )
-
-
-def balanced(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray[np.float64]) -> float:
-    """The mean over the classes of the share decided right.
-
-    Parameters
-    ----------
-    answers
-        What was decided, as class numbers, (n,).
-    labels
-        What is right, as class numbers, (n,).
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
-    right = answers == labels
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def accuracy_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
+from fairbits.errors import CapabilityError, ModelError, TableError
 from fairbits.models import (
     Fitting,
     Network,
@@ -20,8 +19,10 @@ from fairbits.models import (
     classes_in_order,
     estimator_of,
     feed_of,
+    fit_again,
     fit_to_schema,
     fresh_estimator,
+    last_step,
     refit,
 )
 from fairbits.repair.records import Fitted
@@ -154,7 +155,7 @@ class EstimatorKind:
                 rows, labels = rows[drawn], labels[drawn]
             else:
                 weighted = {name: sample_weights}
-        self.fit_estimator(made, self.feed(rows), self.targets(labels), weighted)
+        fit_again(made, self.feed(rows), self.targets(labels), weighted)
         return self.fitted(made)
 
     def fresh(self, rng: np.random.Generator, settings: Mapping[str, Any] | None = None) -> Any:
@@ -179,32 +180,6 @@ class EstimatorKind:
             Their labels.
         """
         return labels if self.classes is None else self.classes[labels.astype(np.int64)]
-
-    def fit_estimator(self, made: Any, rows: Any, targets: Any, weighted: Mapping[str, Any]) -> None:
-        """Fit in place; what the library says against it becomes one sentence.
-
-        Parameters
-        ----------
-        made
-            The estimator.
-        rows
-            People, as rows of codes.
-        targets
-            What it learns, in its own words.
-        weighted
-            Weights of rows, under the name that ``fit`` has for them.
-        """
-        from threadpoolctl import threadpool_limits
-
-        try:
-            with warnings.catch_warnings(), threadpool_limits(1):
-                warnings.simplefilter("ignore")  # that it did not converge shows in its figures
-                made.fit(rows, targets, **weighted)
-        except FairbitsError:
-            raise
-        except Exception as error:
-            reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
-            raise CapabilityError(f"{type(made).__name__} could not be fitted again: {reason.rstrip('.')}.") from error
 
     def fitted(self, made: Any) -> Fitted:
         """The fitted estimator as a model that can be asked.
@@ -309,10 +284,7 @@ def weight_name(estimator: Any) -> str | None:
     """
     from sklearn.utils.validation import has_fit_parameter
 
-    prefix, final = "", estimator
-    while isinstance(getattr(final, "steps", None), list):
-        name, step = final.steps[-1]
-        prefix, final = f"{prefix}{name}__", step
+    prefix, final = last_step(estimator)
     return f"{prefix}sample_weight" if has_fit_parameter(final, "sample_weight") else None
 
 

@@ -1,8 +1,9 @@
-"""Files of a repaired model on their way into a run: tried out aside, then put into place."""
+"""Files of a repaired model on their way into a run: written aside, loaded again, compared, then put into place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from fairbits.data import load_subject
+from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
 from fairbits.repair.subject import TABLE, has_table_file, says_encoding, subject_text
 from fairbits.store import write_whole
@@ -21,6 +23,12 @@ NAME = "repaired"
 NPZ, ONNX, SUBJECT = ".npz", ".onnx", f"{NAME}.toml"
 #: Scores may move by this much of their scale: parameters that a normalisation divides are rounded once more.
 TOLERANCE = 1e-5
+#: People whose scores files must give back.
+_COMPARED = 500
+
+Scores = npt.NDArray[Any]
+#: Writes the file, and gives back how the file, loaded again, scores people.
+Writer = Callable[[Path], Callable[[Codes], Scores]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,72 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
             old.unlink(missing_ok=True)
 
 
-def check_scores(wanted: npt.NDArray[Any], found: npt.NDArray[Any], name: str) -> None:
+def export_compared(
+    writers: Mapping[str, Writer],
+    scores: Callable[[Codes], Scores],
+    subject: Subject,
+    folder: Path,
+    people: Codes,
+    *,
+    what: str,
+    described: Sequence[str] | None = None,
+    pickles: Sequence[str] = (),
+) -> Export:
+    """Write a model in several formats, keep the files that give back its scores, and put them into the run.
+
+    Parameters
+    ----------
+    writers
+        By the ending of the file: what writes it, and gives back how it scores people when it is loaded again.
+    scores
+        Scores of the model itself.
+    subject
+        The subject before the repair.
+    folder
+        Folder of the run.
+    people
+        People as codes, (n, attributes); files are compared by the scores of some of them.
+    what
+        The model in words, for warnings: "the repaired model".
+    described
+        Endings that a subject file can be about, the preferred one first; None means all, in their order.
+    pickles
+        Endings that only load where pickles are trusted; they were just written here.
+
+    Returns
+    -------
+    Export
+        The files, a subject file about the first of them, and in words what could not be written.
+    """
+    some = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
+    wanted = np.asarray(scores(some))
+    written: list[str] = []
+    warnings: list[str] = []
+
+    def check(found: Subject) -> None:
+        check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(some))), SUBJECT)
+
+    with tempfile.TemporaryDirectory() as place:
+        aside = Path(place)
+        for ending, write in writers.items():
+            path = aside / f"{NAME}{ending}"
+            try:
+                check_scores(wanted, np.asarray(write(path)(some)), path.name)
+            except FairbitsError as error:
+                path.unlink(missing_ok=True)
+                warnings.append(f"{what} was not written as {ending}: {error}")
+                continue
+            written.append(ending)
+        first = next((ending for ending in (written if described is None else described) if ending in written), None)
+        written.sort(key=lambda ending: ending != first)  # the subject file is about the first
+        others = []
+        if first is not None:
+            name, trusted = f"{NAME}{first}", first in pickles
+            others = tried_subject(subject, aside, name, check, warnings, trust_pickle=trusted)
+        return placed(subject, aside, folder, [f"{NAME}{ending}" for ending in written], others, warnings)
+
+
+def check_scores(wanted: Scores, found: Scores, name: str) -> None:
     """Refuse a file that gives back other scores.
 
     Parameters

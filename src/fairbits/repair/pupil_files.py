@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fairbits.domain import Codes
-from fairbits.errors import FairbitsError
 from fairbits.models import Model, ending_of, load_with_encoding, save_estimator
-from fairbits.repair.placement import NAME, SUBJECT, Export, check_scores, placed, tried_subject
+from fairbits.repair.placement import Export, Scores, export_compared
 from fairbits.subject import Subject
-
-#: People whose scores files must give back.
-_COMPARED = 500
 
 
 def export_pupil(estimator: Any, model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
@@ -39,29 +35,22 @@ def export_pupil(estimator: Any, model: Model, subject: Subject, folder: Path, p
     Export
         The files, a subject file about the first of them, and in words what could not be written.
     """
-    some = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
-    wanted = np.asarray(model.scores(subject.encoding.encode(some)))
-    models: list[str] = []
-    warnings: list[str] = []
-    with tempfile.TemporaryDirectory() as place:
-        aside = Path(place)
-        for ending in dict.fromkeys([ending_of(subject.original, subject.options), ".skops", *_native(estimator)]):
-            path = aside / f"{NAME}{ending}"
-            try:
-                save_estimator(estimator, path)
-                found, encoding = load_with_encoding(path, subject.schema, **_options(subject, ending))
-                check_scores(wanted, np.asarray(found.scores(encoding.encode(some))), path.name)
-            except FairbitsError as error:
-                path.unlink(missing_ok=True)
-                warnings.append(f"the repaired model was not written as {ending}: {error}")
-                continue
-            models.append(path.name)
+    endings = dict.fromkeys([ending_of(subject.original, subject.options), ".skops", *_native(estimator)])
 
-        def check(found: Subject) -> None:
-            check_scores(wanted, np.asarray(found.model.scores(found.encoding.encode(some))), SUBJECT)
+    def written(path: Path) -> Callable[[Codes], Scores]:
+        save_estimator(estimator, path)
+        found, encoding = load_with_encoding(path, subject.schema, **_options(subject, path.suffix))
+        return lambda codes: np.asarray(found.scores(encoding.encode(codes)))
 
-        others = tried_subject(subject, aside, models[0], check, warnings, trust_pickle=True) if models else []
-        return placed(subject, aside, folder, models, others, warnings)
+    return export_compared(
+        dict.fromkeys(endings, written),
+        lambda codes: np.asarray(model.scores(subject.encoding.encode(codes))),
+        subject,
+        folder,
+        people,
+        what="the repaired model",
+        pickles=tuple(endings),
+    )
 
 
 def _native(estimator: Any) -> list[str]:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from fairbits.domain import GrantOptions, quality
-from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
+from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
-from fairbits.repair.choice import pick, raised, undominated
-from fairbits.repair.evidence import Halves, split
+from fairbits.repair.candidates import SLACK, compared_people, divided, judged_all, proposed
+from fairbits.repair.choice import pick
 from fairbits.repair.export import export
 from fairbits.repair.files import write
-from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, front, judge, losses
-from fairbits.repair.margins import TWO_SIDED
+from fairbits.repair.judgement import Setting, judge
 from fairbits.repair.placement import Export, remove_old
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
-from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer, Watch
+from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
 from fairbits.shape import reading
@@ -31,14 +29,8 @@ from fairbits.store import Run, check_writable, read_parquet, subject_of
 from fairbits.subject import Subject
 
 MAX_ACCURACY_LOSS = 0.02
-#: Rounding must not make a repair that costs exactly the budget too expensive.
-_SLACK = 1e-9
-#: Standard errors by which a model must do better on its training rows to count as knowing them by heart.
-MEMORISED = 1.645
 #: A repair that lowers mean k by a smaller share than this is hardly one.
 LITTLE = 0.05
-#: Held-out rows, and as many cases, whose scores written files must give back.
-COMPARED = 5_000
 #: Rows of layers.parquet: networks have a handful.
 _MAX_LAYERS = 100_000
 
@@ -118,9 +110,7 @@ def repair_run(
     setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads, measure)
     root = np.random.SeedSequence(seed, spawn_key=(4,))
     splitting, planning = root.spawn(2)
-    halves = split(opened, about, np.random.default_rng(splitting))
-    if memorised(halves, about):
-        halves = halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
+    halves = divided(opened, about, splitting)
     starts = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
     before = starts[0].figures, starts[1].figures
     if before[0].k_max <= 1:
@@ -155,7 +145,7 @@ def repair_run(
             judge(chosen.network, halves.held_out, setting.about(chosen.fitted)).groups,
         ]
         watch("writing and checking the repaired model")
-        people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+        people = compared_people(halves)
         written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted, source=chosen.source)
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
@@ -210,160 +200,6 @@ def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, c
             )
 
 
-def memorised(halves: Halves, subject: Subject) -> bool:
-    """Whether the model is right more often about its training rows than about others, beyond chance.
-
-    Then the cost of a change on these rows says little: whatever forgets them looks expensive.
-
-    Parameters
-    ----------
-    halves
-        The two halves of the evidence.
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    bool
-        True where it is.
-    """
-    if not halves.evidence.rows_unseen_by_model or subject.schema.regression:
-        return False
-    halfs = (halves.training, halves.held_out)
-    sizes = np.array([len(half.rows) for half in halfs])
-    rates = np.array([(answers_of(subject.model, subject, half.rows) == half.labels).mean() for half in halfs])
-    spread = np.sqrt((rates * (1 - rates) / sizes).sum())
-    return bool(rates[0] - rates[1] > MEMORISED * max(spread, 1e-12))
-
-
-def proposed(
-    planner: Planner, proposers: Sequence[Proposer], wanted: frozenset[str]
-) -> tuple[list[tuple[str, Proposal]], tuple[tuple[str, str], ...]]:
-    """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the reason.
-
-    Parameters
-    ----------
-    planner
-        What they get.
-    proposers
-        Whom to ask.
-    wanted
-        Those that must have something to propose: their reason is raised.
-    """
-    found: list[tuple[str, Proposal]] = []
-    left_out: list[tuple[str, str]] = []
-    for one in proposers:
-        mine: list[Proposal] = []
-        try:
-            for proposal in one.propose(planner):
-                _check_proposal(one.name, proposal, [*found, *((one.name, p) for p in mine)])
-                mine.append(proposal)
-        except (CapabilityError, TableError, MissingDependencyError) as error:
-            if one.name in wanted:
-                raise
-            left_out.append((one.name, str(error)))
-        found += [(one.name, proposal) for proposal in mine]
-    return found, tuple(left_out)
-
-
-def _check_proposal(proposer: str, proposal: Any, before: Sequence[tuple[str, Proposal]]) -> None:
-    """Refuse what cannot be judged: people may bring proposers of their own."""
-    if not isinstance(proposal, Proposal) or not isinstance(proposal.network, Model):
-        what = type(proposal.network if isinstance(proposal, Proposal) else proposal).__name__
-        raise OptionError(
-            f"{proposer!r} proposed a {what!r}; a proposal is a Proposal(name, words, model) whose model has inputs "
-            f"and scores."
-        )
-    if any(proposal.name == other.name for _, other in before):
-        raise OptionError(f"{proposer!r} proposed {proposal.name!r}, which there is already; choose another name.")
-
-
-def judged_all(
-    proposals: Sequence[tuple[str, Proposal]],
-    halves: Halves,
-    setting: Setting,
-    before: tuple[Judged, Judged],
-    budget: float,
-) -> list[tuple[Repair, Judged]]:
-    """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats.
-
-    Each comes with its judgement on the held-out half.
-
-    Parameters
-    ----------
-    proposals
-        Each with its proposer's name.
-    halves
-        Both halves of the evidence.
-    setting
-        The subject, and how its twins are told apart.
-    before
-        The model as it is, on both halves.
-    budget
-        The accuracy that may be lost.
-    """
-    repairs, judgements = [], []
-    for family, p in proposals:
-        about = setting.about(p.fitted)
-        plan, held_out = judge(p.network, halves.plan, about), judge(p.network, halves.held_out, about)
-        lost, lost_balanced = losses(before[0], plan)
-        unseen, _ = losses(before[1], held_out, confidence=TWO_SIDED)
-        keeps = lost.upper <= budget + _SLACK
-        if lost_balanced is not None:
-            keeps = keeps and lost_balanced.upper <= BALANCED_FACTOR * budget + _SLACK
-        alike, apart = _fidelity(p, held_out, halves, setting)
-        bound, proof = (1, p.proof) if p.proof else proved(p.network, about)
-        repairs.append(
-            Repair(
-                name=p.name,
-                words=p.words,
-                network=p.network,
-                neurons=p.neurons,
-                shrink=p.shrink,
-                retrained=p.retrained,
-                plan=plan.figures,
-                held_out=held_out.figures,
-                within_budget=keeps,
-                yardstick=p.yardstick,
-                k_max_proved=bound,
-                proof=proof,
-                raises=raised(before[0].figures, plan.figures),
-                loss_upper=lost.upper,
-                balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
-                held_out_loss_low=unseen.lower,
-                held_out_loss_high=unseen.upper,
-                source=p.source,
-                family=family,
-                coding=p.coding,
-                fitted=p.fitted,
-                fidelity=alike,
-                fidelity_apart=apart,
-            )
-        )
-        judgements.append(held_out)
-    lowered = [r.held_out.lowered(setting.measure) for r in repairs]
-    points = [
-        (r.held_out.accuracy, -low, -(r.held_out.id_rate or 0.0)) for r, low in zip(repairs, lowered, strict=True)
-    ]
-    repairs = [replace(r, on_front=best) for r, best in zip(repairs, front(points), strict=True)]
-    best_ones = undominated(repairs, setting.measure)
-    repairs = [replace(r, dominated=not best) for r, best in zip(repairs, best_ones, strict=True)]
-    return list(zip(repairs, judgements, strict=True))
-
-
-def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> tuple[float | None, float | None]:
-    """How close a distilled model keeps to its teacher on held-out rows: decisions alike, and the mean distance."""
-    if p.teacher is None:
-        return None, None
-    subject, rows = setting.subject, halves.held_out.rows
-    inputs = subject.encoding.encode(rows)
-    scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
-    same = None
-    if not subject.schema.regression:
-        same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
-    return same, float(np.abs(scores[0] - scores[1]).mean())
-
-
 def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
     """What is said about distilled models: how faithful they are to the average, and what both get right."""
     found = []
@@ -380,31 +216,6 @@ def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
             f"{one.held_out.accuracy:.1%}{beside}."
         )
     return found
-
-
-def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
-    """The largest number of classes that anybody can have by the way a model is made, and why.
-
-    Parameters
-    ----------
-    model
-        The model.
-    setting
-        The subject, and how its people are evaluated.
-
-    Returns
-    -------
-    tuple[int | None, str]
-        Number of classes (None where nothing is proved), and the reason.
-    """
-    if isinstance(model, Guard):
-        return model.k_max or None, model.proof
-    if setting.evaluator(model).blind:
-        return (
-            1,
-            "Proved for everybody: protected inputs have no weight, so all twins of a person get one score, k = 1.",
-        )
-    return None, ""
 
 
 def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
@@ -435,9 +246,9 @@ def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, mea
         else [f"{warning} See the group figures." if decides else warning]
     )
     lost = before[1].accuracy - chosen.held_out.accuracy
-    if lost > budget + _SLACK:
+    if lost > budget + SLACK:
         low, high = chosen.held_out_loss_low, chosen.held_out_loss_high
-        beyond = low is not None and low > budget + _SLACK
+        beyond = low is not None and low > budget + SLACK
         ends = "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"
         found.append(
             f"on held-out rows the chosen repair loses {lost:.1%} {by}{ends}, more than the {budget:.1%} allowed"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairbits.errors import CapabilityError
-from fairbits.models import Network
+from fairbits.models import Network, last_step
 
 #: A parameter's range: ("int", low, high), ("log-int", …), ("real", …), ("log", …) or ("one of", values).
 Range = tuple[Any, ...]
@@ -91,10 +91,7 @@ def space_of(estimator: Any) -> dict[str, Callable[[Any], Any]]:
     CapabilityError
         If its kind is not known here.
     """
-    prefix, final = "", estimator
-    while isinstance(getattr(final, "steps", None), list):
-        name, step = final.steps[-1]
-        prefix, final = f"{prefix}{name}__", step
+    prefix, final = last_step(estimator)
     kind = type(final).__name__
     if kind not in SPACES:
         raise CapabilityError(

@@ -8,6 +8,7 @@ from .contest import ContestData as ContestData
 from .contest import contest_of as contest_of
 from .contest import render_contest as render_contest
 from .contest import write_contest as write_contest
+from .debugged import debugged_of as debugged_of
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
 from .files import write_report as write_report
@@ -35,7 +36,6 @@ from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words
 from .sections.proxies import lead as lead
 from .sections.proxies import proxies_of as proxies_of
-from .sections.stages import debugged_of as debugged_of
 from .signature import open_key as open_key
 from .signature import sign as sign
 from .summary import json_schema as json_schema

@@ -12,11 +12,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fairbits.numerals import number, percent
 from fairbits.report.figures.alternatives import FrontPoint, fronts
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.markdown import text as cell
 from fairbits.report.page import rendered
-from fairbits.report.words import number, percent
 from fairbits.store import write_whole
 from fairbits.subject import Quality
 

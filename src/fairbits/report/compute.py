@@ -13,20 +13,22 @@ from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
 from fairbits.report import words
+from fairbits.report.commands import commands
+from fairbits.report.debugged import debugged_of
 from fairbits.report.identity import check_stages
 from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Remaking, ReportData, Searched
+from fairbits.report.repaired import repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
 from fairbits.report.sections.measure import NAME as MEASURED
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
-from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.report.sections.verdict import gate_of
 from fairbits.shape import check_fields, check_record, reading
-from fairbits.store import SUMMARY, Run, subject_of
-from fairbits.subject import Quality, Subject, between_notes, quality_of
+from fairbits.store import SUMMARY, Run, accepted_subject
+from fairbits.subject import Subject, between_notes, quality_of
 
 
 def compute_report(
@@ -57,7 +59,7 @@ def compute_report(
     ReportData
         The record.
     """
-    about = _with_quality(subject_of(run, subject, **grants), run)
+    about = accepted_subject(run, subject, **grants)
     check_stages(run.folder, about.identity)
     evaluator = evaluator_of_run(run, about, threads)
     document = kept_measurement(run.folder, about, evaluator)
@@ -119,14 +121,6 @@ def compute_report(
         gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=FACES),
     )
-
-
-def _with_quality(subject: Subject, run: Run) -> Subject:
-    """The subject with what the search knew about its model; whoever began the run has accepted it as it is."""
-    kept = run.manifest.get("quality")
-    if subject.quality is None and kept is not None:
-        subject = replace(subject, quality=Quality.of_figures(kept))
-    return subject.checked(as_is=True)
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
@@ -200,7 +194,7 @@ def _model_words(subject: Subject) -> str:
 def _remaking(run: Run, searched: Searched, proxies: Mapping[str, Any] | None) -> Remaking:
     manifest = run.manifest
     return Remaking(
-        commands=words.commands(manifest, searched.figures, _stages(run.folder, proxies)),
+        commands=commands(manifest, searched.figures, _stages(run.folder, proxies)),
         seed=manifest["seed"],
         identity=manifest["identity"]["id"],
         versions=run.versions,

@@ -12,10 +12,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fairbits.numerals import number
 from fairbits.report.figures.contest import Effect, dots, effects, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.page import rendered
-from fairbits.report.words import number
 from fairbits.store import write_whole
 from fairbits.subject import Quality
 

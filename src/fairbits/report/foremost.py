@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbits.report.record import Debugged, Neuron
+from fairbits.report.debugged import Debugged, Neuron
 
 #: How many are shown; neurons.parquet has all of them.
 MAX_SPLITS = 10

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from fairbits._version import __version__
 from fairbits.domain import harmless, shortened
+from fairbits.numerals import number, percent, signed
 from fairbits.report import words
 from fairbits.report.figures.palette import stylesheet
 
@@ -85,9 +86,9 @@ def _environment() -> Environment:
     )
     made.filters["short"] = shortened
     made.globals |= {
-        "number": words.number,
-        "percent": words.percent,
-        "signed": words.signed,
+        "number": number,
+        "percent": percent,
+        "signed": signed,
         "by_kind": words.by_kind,
     }
     return made

@@ -15,12 +15,13 @@ from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
 from fairbits.repair import RepairResult
 from fairbits.report.compute import evaluator_of_run
+from fairbits.report.debugged import Debugged, debugged_of
 from fairbits.report.figures import anatomy, causes, charts, forest, portraits
 from fairbits.report.figures.style import Picture
-from fairbits.report.record import Axes, Debugged, Portrait, Repaired
+from fairbits.report.record import Axes, Portrait
+from fairbits.report.repaired import Repaired, repaired_of
 from fairbits.report.sections.people import axes_of, portrait_of
 from fairbits.report.sections.search import searched_of, summary_of_run
-from fairbits.report.sections.stages import debugged_of, repaired_of
 from fairbits.store import Case, Run, subject_of
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def twins_differ(data: ReportData) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section.
+    """One section of a report: its name, its title, its template and its text in Markdown.
 
     Attributes
     ----------

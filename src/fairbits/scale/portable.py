@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import cloudpickle
 
 from fairbits.data import load_subject
-from fairbits.domain import GrantOptions, joined
+from fairbits.domain import GrantOptions
 from fairbits.errors import ModelError
-from fairbits.subject import Subject, differences
+from fairbits.subject import Subject, difference_words, differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,8 @@ class Portable:
         subject = subject.with_repeats(self.repeats)
         found = differences(self.identity, subject.identity)
         if found:
-            parts = [f"the {noun}'s {joined(words)}" for noun, words in found.items()]
             raise ModelError(
-                f"subject {self.name!r} is another one where the worker runs ({self.source!r}): {'; '.join(parts)}; "
-                f"give all machines the same model and table."
+                f"subject {self.name!r} is another one where the worker runs ({self.source!r}): "
+                f"{difference_words(found)}; give all machines the same model and table."
             )
         return subject

@@ -6,7 +6,6 @@ from .budget import Budget as Budget
 from .budget import BudgetSpent as BudgetSpent
 from .budget import seconds_of as seconds_of
 from .oracle import Oracle as Oracle
-from .oracle import Tally as Tally
 from .problem import Problem as Problem
 from .registry import DEFAULT as DEFAULT
 from .registry import STRATEGIES as STRATEGIES
@@ -22,5 +21,6 @@ from .settings import Settings as Settings
 from .settings import problem_of as problem_of
 from .strategy import Strategy as Strategy
 from .summary import DISTANCES as DISTANCES
+from .tally import Tally as Tally
 from .tasks import Task as Task
 from .tasks import TaskPlan as TaskPlan

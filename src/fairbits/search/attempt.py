@@ -12,10 +12,11 @@ import numpy as np
 from fairbits.engine import Seen, keys_of, thread_count, work_time
 from fairbits.randomness import generator
 from fairbits.search.budget import BudgetSpent, Stopped
-from fairbits.search.oracle import Clock, Oracle, Tally
+from fairbits.search.oracle import Clock, Oracle
 from fairbits.search.problem import Problem
 from fairbits.search.resume import begin_again
 from fairbits.search.strategy import Strategy
+from fairbits.search.tally import Tally
 from fairbits.search.tasks import Task
 from fairbits.store import Layout, TaskRecord, TaskWriter, read_records
 

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes
+from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import Evaluation, Foresight, Keys, Seen, keys_of
 from fairbits.search.budget import Budget, BudgetSpent, Stopped
 from fairbits.search.problem import Indices, Problem
+from fairbits.search.tally import Replay, Tally
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
 MAX_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000
@@ -43,80 +44,6 @@ class Sink(Protocol):
         keys
             Hashes of the people, (n,).
         """
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a search has done so far: plain numbers, so that a run can stop here and go on later.
-
-    Parameters
-    ----------
-    evaluations, queries
-        People asked about, and all questions to the model: scores of twins, and gradients.
-    cases, id_cases
-        Distinct people found, and those of them whose twins do not all get the same decision.
-    k_max
-        The largest k.
-    local_tries, local_ids
-        People asked about by a local search, and those of them whose twins get different decisions.
-    seeds
-        Rows that were started from.
-    k_initial_sum, k_final_sum, seconds_to_k_final_sum
-        Sums over seeds: k at the start, the largest k reached from it, and when.
-    seconds_to_first_id, seconds_to_1000_id
-        When the first and the thousandth ID case were found; None before.
-    goal
-        How many evaluations there will be in all, where a strategy knows.
-    twins_removed, moves_removed
-        Twins and proposals that the rules do not allow.
-    """
-
-    evaluations: int = 0
-    queries: int = 0
-    cases: int = 0
-    id_cases: int = 0
-    k_max: int = 0
-    local_tries: int = 0
-    local_ids: int = 0
-    seeds: int = 0
-    k_initial_sum: float = 0.0
-    k_final_sum: float = 0.0
-    seconds_to_k_final_sum: float = 0.0
-    seconds_to_first_id: float | None = None
-    seconds_to_1000_id: float | None = None
-    goal: int | None = None  # how many evaluations there will be in all, where a strategy knows
-    twins_removed: int = 0
-    moves_removed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """The stretch that a resumed task repeats: from where its state is known to where its cases end.
-
-    Nothing found there is kept twice, and none of its time is counted twice: the clock shows what it showed then, in
-    proportion to the evaluations, until the task is again where it was.
-    """
-
-    first: int = 0  # evaluations at the beginning of the repeated round
-    last: int = 0  # evaluations that were done before the run ended
-    begin: float = 0.0  # seconds at ``first``
-    end: float = 0.0  # seconds at ``last``
-
-    def seconds(self, evaluations: int) -> float:
-        """Time that the clock showed when so many evaluations had been done, by proportion.
-
-        Parameters
-        ----------
-        evaluations
-            Number of evaluations.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
-        done = (evaluations - self.first) / max(1, self.last - self.first)
-        return self.begin + done * (self.end - self.begin)
 
 
 #: k of a seed that has not been asked about.
@@ -322,12 +249,7 @@ class Oracle:
         npt.NDArray[np.float32]
             Scores, (n, m).
         """
-        table = self.evaluator.scores(people)
-        valid = self.evaluator.valid_twins(people)
-        if valid is None:
-            return table
-        stand_in = table[np.arange(len(table)), valid.argmax(axis=1)]
-        return np.where(valid, table, stand_in[:, None])
+        return with_stand_ins(self.evaluator.scores(people), self.evaluator.valid_twins(people))
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
         """Slope of the logit margin along the free attributes, at one twin of each person.

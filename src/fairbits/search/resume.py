@@ -17,7 +17,7 @@ from typing import Any
 
 from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
-from fairbits.search.oracle import Replay, Tally
+from fairbits.search.tally import Replay, Tally
 from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import Run, TaskRecord, check_same
 

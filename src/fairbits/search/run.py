@@ -1,8 +1,8 @@
 """A search from its first task to its summary: on disk, reproducible, and able to go on after any end.
 
 There is one path. A search is cut into tasks (``tasks``), a runner has them done (this process, one after the other,
-unless ``fairbits.scale`` brings another), every task writes its cases and its record (``store.writer``), and here the
-records become one summary. What it means to go on is decided in ``resume``.
+unless ``fairbits.scale`` brings another), every task writes its cases and its record (``store.task_writer``), and here
+the records become one summary. What it means to go on is decided in ``resume``.
 
 Round r of seed s always proposes the same people: that is what lets a task be repeated, resumed and done anywhere.
 """
@@ -18,13 +18,14 @@ from typing import Any
 from fairbits.engine import work_time
 from fairbits.errors import FairbitsError
 from fairbits.search.attempt import Order, WorkerSetup, batch_for, prepare
-from fairbits.search.oracle import Clock, Tally
+from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
 from fairbits.search.resume import is_open, kept_plan, notes_on
 from fairbits.search.runner import Ending, Events, Here, Runner
 from fairbits.search.settings import Settings, fitted, manifest_of, problem_of
 from fairbits.search.strategy import Strategy
 from fairbits.search.summary import Totals, add_tally, summarise
+from fairbits.search.tally import Tally
 from fairbits.search.tasks import Task, TaskPlan
 from fairbits.store import (
     Layout,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fairbits.search.attempt import Order, WorkerSetup, perform
-from fairbits.search.oracle import Tally
 from fairbits.search.settings import Settings
+from fairbits.search.tally import Tally
 from fairbits.store import TaskRecord
 
 

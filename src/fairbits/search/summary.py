@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from fairbits.measure import Evaluator
-from fairbits.search.oracle import Tally
 from fairbits.search.problem import Problem
+from fairbits.search.tally import Tally
 from fairbits.store import Run
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Totals:
 
     @property
     def evaluator(self) -> Evaluator:
-        """What asked the model."""
+        """The evaluator that asked the model."""
         return self.problem.evaluator
 
     @classmethod

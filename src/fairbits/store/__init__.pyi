@@ -24,9 +24,10 @@ from .manifest import timestamp as timestamp
 from .records import Case as Case
 from .records import Layout as Layout
 from .run import Run as Run
+from .subjects import accepted_subject as accepted_subject
 from .subjects import subject_of as subject_of
+from .task_writer import TaskWriter as TaskWriter
+from .task_writer import WriteError as WriteError
 from .tasks import TaskRecord as TaskRecord
 from .tasks import read_records as read_records
 from .writer import RunWriter as RunWriter
-from .writer import TaskWriter as TaskWriter
-from .writer import WriteError as WriteError

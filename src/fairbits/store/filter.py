@@ -154,7 +154,7 @@ def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]
     threading.Thread(target=watch, name="fairbits-filter", daemon=True).start()
     try:
         yield
-    except Exception:
+    except Exception:  # raised again as it is, unless the interrupt from the watching thread is what was raised
         if late.is_set():
             raise OptionError(
                 f"the filter {_short(where)} took longer than {seconds:g} s; make it simpler, or give it more time "

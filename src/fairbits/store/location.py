@@ -144,7 +144,7 @@ def reaching(place: Path) -> Iterator[None]:
         yield
     except FairbitsError:
         raise
-    except Exception as error:
+    except Exception as error:  # libraries of cloud stores have exceptions of their own, without a common base
         if is_local(place):
             raise
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairbits.domain import Codes, Schema, Twins
@@ -293,6 +294,28 @@ class Run:
             return (self.layout.codes_of(batch) for batch in reader)
         return parts.codes_in(self._parts, self.layout, rows=rows)
 
+    def codes_at(self, places: npt.NDArray[np.int64]) -> Codes:
+        """Codes of some cases, read batch by batch: a run of millions never lies in memory as a whole.
+
+        Parameters
+        ----------
+        places
+            Positions in the order of :meth:`codes`.
+
+        Returns
+        -------
+        Codes
+            People, (places, attributes), in the order of ``places``.
+        """
+        order = np.argsort(places)
+        ascending = places[order]
+        found, start = np.empty((len(places), len(self.schema))), 0
+        for codes in self.codes():
+            low, high = np.searchsorted(ascending, (start, start + len(codes)))
+            found[order[low:high]] = codes[ascending[low:high] - start]
+            start += len(codes)
+        return found
+
     def query(self, sql: str) -> pa.Table:
         """The answer to an SQL query over the view ``cases``; not for text that a stranger wrote.
 
@@ -316,8 +339,8 @@ class Run:
         for group in groups:
             severities[group["k"]] = severities.get(group["k"], 0) + group["cases"]
 
-        def k_max(most: int | None = None) -> int | None:
-            near = (g["k"] for g in groups if most is None or 0 <= g["changed"] <= most)
+        def k_max(max_changed: int | None = None) -> int | None:
+            near = (g["k"] for g in groups if max_changed is None or 0 <= g["changed"] <= max_changed)
             return max(near, default=None)
 
         return {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Unpack
 
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.store.run import Run
-from fairbits.subject import Subject, check_identity, document_of_schema
+from fairbits.subject import Quality, Subject, check_identity, document_of_schema
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
@@ -53,3 +54,34 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
             f"identity: it is damaged; restore it from a copy."
         )
     return subject
+
+
+def accepted_subject(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
+    """The subject of a run as :func:`subject_of` gives it, with the quality that the search found its model to have.
+
+    Whoever began the run has accepted a model that decides against its labels, so it is not refused here.
+
+    Parameters
+    ----------
+    run
+        The run.
+    given
+        The subject; needed only for a run whose subject came from neither a name nor a file.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Subject
+        The subject, with its quality.
+
+    Raises
+    ------
+    OptionError
+        If the run does not say where its subject is, or the subject at hand is another one.
+    """
+    subject = subject_of(run, given, **grants)
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)

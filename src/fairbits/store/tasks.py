@@ -56,7 +56,7 @@ class TaskRecord:
 
     @property
     def name(self) -> str:
-        """Its file."""
+        """The name of the file that the record is kept in."""
         return f"{self.number:06d}-{self.token}.json"
 
     def write(self, folder: Path) -> None:

@@ -32,7 +32,7 @@ class Worker:
         self._jobs.put(job)
 
     def wait(self) -> None:
-        """Until every job is done."""
+        """Wait until every job is done."""
         self._jobs.join()
 
     def stop(self) -> None:

@@ -3,8 +3,6 @@ from .decisions import decided as decided
 from .document import subject_of_toml as subject_of_toml
 from .draft import Draft as Draft
 from .draft import Drafted as Drafted
-from .draft import draft_schema as draft_schema
-from .draft import other_schemas as other_schemas
 from .draft import subject_of_table as subject_of_table
 from .draft import write_draft as write_draft
 from .export import document_of_subject as document_of_subject
@@ -13,6 +11,7 @@ from .export import export_subject as export_subject
 from .export import table_of_subject as table_of_subject
 from .identity import Identity as Identity
 from .identity import check_identity as check_identity
+from .identity import difference_words as difference_words
 from .identity import differences as differences
 from .identity import identity_of as identity_of
 from .infer import infer_classes as infer_classes
@@ -20,7 +19,10 @@ from .infer import infer_schema as infer_schema
 from .probe import Probe as Probe
 from .probe import ask_probe as ask_probe
 from .quality import Quality as Quality
+from .quality import balanced_accuracy as balanced_accuracy
 from .quality import variance_explained as variance_explained
+from .readings import draft_schema as draft_schema
+from .readings import other_schemas as other_schemas
 from .subject import Subject as Subject
 from .subject import between_notes as between_notes
 from .subject import make_subject as make_subject

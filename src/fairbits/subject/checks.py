@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import ModelError
 from fairbits.models import HasClassScores, Model, Network, speaks_of
+from fairbits.randomness import sampled_rows
 from fairbits.subject.quality import Quality, agreement
 
 #: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.
@@ -45,10 +46,8 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
     ModelError
         If a score is not finite, or a classifier's is no probability.
     """
-    most = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
-    chosen = np.arange(len(table))
-    if len(table) > most:
-        chosen = np.sort(np.random.default_rng(0).choice(len(table), most, replace=False))
+    max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
+    chosen = sampled_rows(len(table), max_rows, np.random.default_rng(0))
     labels = None if table.labels is None else table.labels[chosen]
     decisions: npt.NDArray[np.int64] | None
     if len(schema.classes) > 2 and isinstance(model, HasClassScores):

@@ -11,6 +11,7 @@ from fairbits.domain import (
     Encoding,
     GrantOptions,
     Schema,
+    check_target,
     is_there,
     plain,
     read_arrow,
@@ -73,8 +74,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if target is not None and not isinstance(target, str):
         raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
     _check_described(document, target, data.column_names, file)
-    if target is not None and target not in data.column_names:
-        raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
+    check_target(target, data.column_names)
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:

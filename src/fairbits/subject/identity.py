@@ -6,7 +6,7 @@ models apart that have no bytes to be hashed: functions, estimators in memory, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,22 @@ def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str
     return found
 
 
+def difference_words(found: Mapping[str, Sequence[str]]) -> str:
+    """Differences between two identities in words.
+
+    Parameters
+    ----------
+    found
+        What :func:`differences` gives: by noun, what of it differs.
+
+    Returns
+    -------
+    str
+        For example "the model's weights and activations; the table's rows".
+    """
+    return "; ".join(f"the {noun}'s {joined(list(words))}" for noun, words in found.items())
+
+
 def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> None:
     """Refuse to go on with a record that is about something else, naming every ingredient that differs.
 
@@ -186,10 +202,9 @@ def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> N
         raise OptionError(f"{what} is damaged (its probe holds no scores); restore it from a copy, or make it again.")
     found = differences(stored, here)
     if found:
-        parts = [f"the {noun}'s {joined(words)}" for noun, words in found.items()]
         raise OptionError(
-            f"{what} was made with another {joined(list(found))}: {'; '.join(parts)}; restore what it was, or start "
-            f"a new run."
+            f"{what} was made with another {joined(list(found))}: {difference_words(found)}; restore what it was, "
+            f"or start a new run."
         )
 
 

@@ -19,6 +19,7 @@ from fairbits.domain import (
     Schema,
     arrow_of,
     check_names,
+    check_target,
     numbers,
     plain,
     text_of,
@@ -107,8 +108,7 @@ def infer_schema(
     """
     data = arrow_of(table)
     check_names(data.column_names)
-    if target is not None and target not in data.column_names:
-        raise TableError(f"target {target!r} is not in the table; {choose_from(str(target), data.column_names)}")
+    check_target(target, data.column_names)
     chosen = (protected,) if isinstance(protected, str) else tuple(protected)
     by_first = {group.own_columns[0]: group for group in groups}
     inside = {column: group for group in by_first.values() for column in group.own_columns}

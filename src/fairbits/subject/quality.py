@@ -137,11 +137,29 @@ def agreement(
     if decisions is not None:
         right = decisions == labels
         known["accuracy"] = float(right.mean())
-        known["balanced_accuracy"] = float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+        known["balanced_accuracy"] = balanced_accuracy(right, labels)
     area = area_under_curve(scores, positive)
     if area is not None:
         known |= dict(zip(("auc", "auc_low", "auc_high"), area, strict=True))
     return Quality(**known)
+
+
+def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64]) -> float:
+    """The mean over the classes of the share decided as labelled.
+
+    Parameters
+    ----------
+    right
+        Which rows are decided as labelled, (n,).
+    labels
+        Positions of their classes, (n,).
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def area_under_curve(scores: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float, float] | None:

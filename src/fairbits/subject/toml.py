@@ -226,7 +226,7 @@ def _max_twins(section: Mapping[str, Any]) -> int:
     for key in section:
         if key != "twins":
             raise SchemaError(f"[limits] has the unknown key {key!r}; {choose_from(key, ['twins'])}")
-    most = section.get("twins", MAX_TWINS)
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise SchemaError(f"[limits] twins is {most!r}; it must be a whole number, 1 or more.")
-    return most
+    max_twins = section.get("twins", MAX_TWINS)
+    if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
+        raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
+    return max_twins

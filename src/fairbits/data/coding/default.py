@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, range_labels, read_text, whole
+from fairbits.data.coding.bins import range_labels
+from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, read_text, whole
 from fairbits.domain import Attribute, Category, Integer, Schema
 
 STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, range_labels, read_text, whole
+from fairbits.data.coding.bins import range_labels
+from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, read_text, whole
 from fairbits.domain import Attribute, Category, Integer, Schema
 
 RAW_COLUMNS = listed(

@@ -7,18 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import (
-    Coded,
-    Raw,
-    finish,
-    floats,
-    listed,
-    need_columns,
-    positions,
-    range_labels,
-    read_text,
-    whole,
-)
+from fairbits.data.coding.bins import range_labels
+from fairbits.data.coding.raw import Coded, Raw, finish, floats, listed, need_columns, positions, read_text, whole
 from fairbits.domain import Category, Integer, Schema
 
 PAIN = ("typical angina", "atypical angina", "non-anginal", "asymptomatic")

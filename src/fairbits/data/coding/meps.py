@@ -12,18 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import (
-    Coded,
-    Floats,
-    Ints,
-    bin_labels,
-    equal_bins,
-    finish,
-    floats,
-    need_columns,
-    read_text,
-    whole_bin_labels,
-)
+from fairbits.data.coding.bins import bin_labels, equal_bins, whole_bin_labels
+from fairbits.data.coding.raw import Coded, Floats, Ints, finish, floats, need_columns, read_text
 from fairbits.domain import Category, Integer, Schema
 from fairbits.errors import TableError
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,3 +161,26 @@ def _matches(keys: Keys, people: Codes, known: _Exceptions) -> tuple[Indices, In
     entry = np.repeat(first[hit], counts) + offset
     same = (people[person] == known.people[entry]).all(axis=1)
     return person[same], entry[same]
+
+
+def with_stand_ins(values: npt.NDArray[Any], valid: Truth | None) -> npt.NDArray[Any]:
+    """Values of twins, where those that cannot exist stand where the person's first one stands that can.
+
+    So nobody's twins are further apart than those who exist.
+
+    Parameters
+    ----------
+    values
+        A number or a vector for each twin, (n, m) or (n, m, width).
+    valid
+        Which twins can exist, (n, m); None where all can.
+
+    Returns
+    -------
+    npt.NDArray[Any]
+        Values of the same shape.
+    """
+    if valid is None:
+        return values
+    stand_in = values[np.arange(len(values)), valid.argmax(axis=1)]
+    return np.where(valid if values.ndim == 2 else valid[:, :, None], values, stand_in[:, None])

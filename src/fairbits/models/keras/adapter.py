@@ -15,12 +15,13 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason, with_classes
 from fairbits.models.direction import favourable_output, order_note, output_order
-from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of, some_people
+from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of
 from fairbits.models.loaded import Loaded, read_note, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 
 _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
 
@@ -136,7 +137,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
-        rows = None if encoding is None or schema is None else encoding.encode(some_people(schema, 64))
+        rows = None if encoding is None or schema is None else encoding.encode(random_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
         return Loaded(inner, encoding, notes=(note, *filled, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]

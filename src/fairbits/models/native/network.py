@@ -15,6 +15,7 @@ from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.numerics import without_denormals
+from fairbits.models.rows import checked_rows
 
 Head = Literal["softmax", "sigmoid", "linear"]
 #: Rows that are scored at a time: activations stay in cache, and BLAS does not wake its threads for so little.
@@ -432,10 +433,7 @@ class Network(SeveralClasses):
         save_network(self, path)
 
     def _checked(self, inputs: npt.ArrayLike) -> Array:
-        rows = np.asarray(inputs, dtype=np.float32)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the network takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
-        return rows
+        return checked_rows(inputs, self.inputs, "the network", np.float32)
 
     def _forward(self, inputs: Array) -> tuple[list[Array], list[Array]]:
         """Pre-activations and outputs of every layer."""

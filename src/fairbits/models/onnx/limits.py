@@ -151,9 +151,9 @@ def _check_sized(node: Any, scope: _Scope, limit: int, *, functions: bool) -> No
     if len(whole) < len(places) or not whole:
         return
     count = _count(node.op_type, whole)
-    most = _MAX_TURNS if node.op_type == "Loop" else limit / _NUMBER
-    if not count <= most:
-        raise ModelError(f"its {_shown(node)} makes {count:.3g} values, and {most:,.0f} are allowed.")
+    allowed = _MAX_TURNS if node.op_type == "Loop" else limit / _NUMBER
+    if not count <= allowed:
+        raise ModelError(f"its {_shown(node)} makes {count:.3g} values, and {allowed:,.0f} are allowed.")
 
 
 def _count(kind: str, values: list[Any]) -> float:

@@ -13,10 +13,11 @@ from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, with_classes
 from fairbits.models.column_order import column_note, plain_note
 from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
-from fairbits.models.input_slots import said_by_types, slots_note, slots_of, some_people
+from fairbits.models.input_slots import said_by_types, slots_note, slots_of
 from fairbits.models.loaded import Loaded, output_kind_of, read_note
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
+from fairbits.models.people import random_people
 
 Feed = dict[str, npt.NDArray[Any]]
 #: People on whom it is tried what a graph puts out.
@@ -269,7 +270,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
 
     output = options.output
     if output is None and schema.classes and graph.classes is None:
-        output = _put_out(graph, ask, encoding.encode(some_people(schema, _TRIAL)))
+        output = _put_out(graph, ask, encoding.encode(random_people(schema, _TRIAL)))
     box = BlackBox(
         ask,
         encoding.width,

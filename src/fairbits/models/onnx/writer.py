@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,7 @@ def write_onnx(network: Network, path: str | Path) -> None:
         If onnx is not installed.
     """
     onnx = import_onnx()
-    from fairbits._version import __version__
-
-    helper, tensor = onnx.helper, onnx.TensorProto.FLOAT
+    helper = onnx.helper
     nodes, constants, current = [], [], "inputs"
     last = len(network.weights) - 1
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
@@ -46,9 +45,45 @@ def write_onnx(network: Network, path: str | Path) -> None:
             current = f"after{i}"
     end = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}[network.head]
     nodes.append(helper.make_node(end, [current], ["output"]))
+    write_graph(network, nodes, constants, path)
+
+
+def write_graph(
+    network: Network,
+    nodes: list[Any],
+    constants: list[Any],
+    path: str | Path,
+    *,
+    name: str = "fairbits",
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Check a graph that leads from "inputs" to "output", and write it.
+
+    Parameters
+    ----------
+    network
+        The network whose inputs and outputs it has.
+    nodes, constants
+        Its parts.
+    path
+        The file.
+    name
+        What the graph is called.
+    properties
+        What else the file says, by key.
+
+    Raises
+    ------
+    MissingDependencyError
+        If onnx is not installed.
+    """
+    from fairbits._version import __version__
+
+    onnx = import_onnx()
+    helper, tensor = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(
         nodes,
-        "fairbits",
+        name,
         [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
         [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]])],
         constants,
@@ -57,7 +92,7 @@ def write_onnx(network: Network, path: str | Path) -> None:
         graph, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
     )
     model.ir_version = 9  # what runtimes of the last years read; newer is not needed for these operations
-    helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable)})
+    helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable), **(properties or {})})
     onnx.checker.check_model(model)
     Path(path).write_bytes(model.SerializeToString())
 

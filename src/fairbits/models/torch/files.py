@@ -8,8 +8,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
@@ -17,9 +15,8 @@ from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.limits import MAX_DESCRIPTION
 from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.chain import NotNative
-from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.torch.adapter import chain_of_module, from_torch, import_torch
+from fairbits.models.torch.adapter import from_torch, import_torch
 from fairbits.models.torch.pt2 import Archive
 from fairbits.models.trial import tried
 
@@ -138,7 +135,7 @@ def module_of(path: Path, options: ModelOptions) -> Any:
         If there is no factory, or it makes something else.
     """
     torch = import_torch("reading PyTorch weights")
-    held = _load(torch, path, options)
+    held = load_content(torch, path, options)
     if isinstance(held, torch.nn.Module):
         return held
     if options.factory is None:
@@ -187,115 +184,23 @@ def _no_factory(path: Path) -> ModelError:
     )
 
 
-def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
-    """Write a module as .pt2, or its state dict as .pt or .pth.
+def load_content(torch: Any, path: Path, options: ModelOptions) -> Any:
+    """What a file holds: tensors by name, or a module where the user trusts pickles.
 
     Parameters
     ----------
-    module
-        The PyTorch module.
-    inputs
-        Width of its input.
+    torch
+        The library, imported.
     path
         The file.
-    plain
-        Whether no neurons are held, which a state dict could not keep.
+    options
+        Says whether it may be unpickled.
 
     Raises
     ------
     ModelError
-        If the ending is another one, or interventions would be lost.
+        If it is damaged, or holds more than weights and is not trusted.
     """
-    torch = import_torch("writing PyTorch files")
-    if path.suffix in {".pt", ".pth"}:
-        if not plain:
-            raise ModelError(f"{path.name!r} would hold weights only and lose the interventions; save it as .pt2.")
-        torch.save(module.state_dict(), path)
-        return
-    if path.suffix != ".pt2":
-        raise ModelError(f"a PyTorch module cannot be saved as {path.name!r}; use .pt2, or .pt for its weights.")
-    people = torch.export.Dim.DYNAMIC
-    with torch.no_grad():
-        program = torch.export.export(module.eval(), (torch.zeros(2, inputs),), dynamic_shapes=({0: people},))
-    torch.export.save(program, str(path))
-
-
-def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
-    """Write the original archive with the network's weights.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The archive that the network came from.
-    path
-        Where to write.
-    """
-    archive = Archive(original)
-    chain = archive.chain()
-    chain.network()
-    archive.write(path, chain.parameters(network))
-
-
-def rewrite_weights(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
-    """Write the original file with the network's weights: a state dict, or a whole module where it held one.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The file that the network came from.
-    path
-        Where to write.
-    options
-        How the model is to be read and called.
-    """
-    torch = import_torch("writing PyTorch files")
-    held = _load(torch, original, options)
-    if isinstance(held, torch.nn.Module):
-        held.load_state_dict(_changed_state(network, held))
-        held.save(str(path)) if isinstance(held, torch.jit.ScriptModule) else torch.save(held, path)
-    else:
-        rewrite_module(network, module_of(original, options), path)
-
-
-def rewrite_module(network: Network, module: Any, path: Path) -> None:
-    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is.
-
-    Parameters
-    ----------
-    network
-        The network.
-    module
-        The PyTorch module.
-    path
-        Where to write.
-    """
-    torch = import_torch("writing PyTorch files")
-    state = _changed_state(network, module)
-    if path.suffix in {".pt", ".pth"}:
-        torch.save(state, path)
-        return
-    import copy
-
-    twin = copy.deepcopy(module)
-    twin.load_state_dict(state)
-    write_module(twin, network.inputs, path)
-
-
-def _changed_state(network: Network, module: Any) -> dict[str, Any]:
-    torch = import_torch("writing PyTorch files")
-    chain = chain_of_module(module.eval())
-    chain.network()
-    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
-    for name, array in chain.parameters(network).items():
-        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
-    return state
-
-
-def _load(torch: Any, path: Path, options: ModelOptions) -> Any:
     with path.open("rb") as file:
         start = file.read(2)
     if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6

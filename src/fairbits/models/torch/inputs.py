@@ -9,9 +9,10 @@ from typing import Any, Literal
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.foreign import attribute
-from fairbits.models.input_slots import Slot, slots_note, slots_of, some_people
+from fairbits.models.input_slots import Slot, slots_note, slots_of
 from fairbits.models.loaded import Loaded, read_note
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.module import TorchModel
 
@@ -104,7 +105,7 @@ def _with_slots(
 ) -> tuple[TorchModel, Encoding, tuple[str, ...]]:
     complaint: ModelError | None = None
     for slots, encoding in slots_of(names, [None] * len(names), schema, options):
-        rows = encoding.encode(some_people(schema, _TRIAL))
+        rows = encoding.encode(random_people(schema, _TRIAL))
         for whole, flat in _WAYS:
             try:
                 model = TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows)

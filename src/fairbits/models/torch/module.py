@@ -19,6 +19,7 @@ from fairbits.models.base import Array, Do, SeveralClasses, Slope
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import output_kind_of
 from fairbits.models.options import ModelOptions, Output
+from fairbits.models.rows import checked_rows
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.trial import layers_of, rows_for
 
@@ -186,9 +187,7 @@ class TorchModel(SeveralClasses):
             for rows in self._pieces(inputs):
                 rows.requires_grad_(True)
                 target = self._slope_target(self._forward(rows), of).sum()
-                # Codes that go into embeddings have no slope.
-                slope = self._torch.autograd.grad(target, rows, allow_unused=True)[0] if target.requires_grad else None
-                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                pieces.append(self._slopes(target, rows))
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
@@ -257,9 +256,7 @@ class TorchModel(SeveralClasses):
                     found = self._forward(rows)
                 chosen = [*(seen[name] for name in self.layers), found][layer]
                 mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
-                total = (chosen * mine).sum()
-                slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
-                pieces.append(np.zeros(rows.shape, np.float32) if slope is None else slope.numpy())
+                pieces.append(self._slopes((chosen * mine).sum(), rows))
                 start += len(rows)
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
@@ -302,7 +299,7 @@ class TorchModel(SeveralClasses):
         ModelError
             If the ending is another one, or interventions would be lost.
         """
-        from fairbits.models.torch.files import write_module
+        from fairbits.models.torch.writer import write_module
 
         with self._hooked():
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
@@ -327,9 +324,7 @@ class TorchModel(SeveralClasses):
                 handle.remove()
 
     def _pieces(self, inputs: npt.ArrayLike) -> Iterator[Any]:
-        rows = np.asarray(inputs, dtype=np.float32)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the module takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, "the module", np.float32)
         for start in range(0, len(rows), self._batch):
             yield self._torch.tensor(rows[start : start + self._batch])
 
@@ -338,10 +333,15 @@ class TorchModel(SeveralClasses):
             found: npt.NDArray[np.float32] = self._forward(self._torch.tensor(rows, dtype=self._torch.float32)).numpy()
             return found
 
+    def _slopes(self, total: Any, rows: Any) -> Array:
+        """Slopes of a sum along the rows that it was made from; codes that go into embeddings have none."""
+        slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
+        return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
+
     def _forward(self, rows: Any) -> Any:
         try:
             found = self.module(rows)
-        except Exception as error:
+        except Exception as error:  # a module's forward method is foreign code
             raise ModelError(f"the module failed on rows of {rows.shape[1]} inputs: {reason(error)}") from error
         found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
         if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:

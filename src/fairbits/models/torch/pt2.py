@@ -51,7 +51,7 @@ class Archive:
             raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
 
     def weight(self, name: str) -> npt.NDArray[Any]:
-        """One parameter.
+        """One parameter of the module, by its name.
 
         Parameters
         ----------

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.foreign import attribute
-from fairbits.models.input_slots import some_people
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 from fairbits.models.torch.adapter import import_torch
 
 #: Rows in, outputs out.
@@ -52,7 +52,7 @@ def rows_for(
     complaint = "it has no dense layer that tells; give a schema."
     tried: list[npt.NDArray[np.floating]] = []
     if schema is not None:
-        people = some_people(schema, count)
+        people = random_people(schema, count)
         kinds = (Encoding.identity, Encoding.one_hot)
         tried = [kind(schema, columns=options.columns).encode(people) for kind in kinds]
     else:

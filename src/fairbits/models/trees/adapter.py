@@ -1,8 +1,7 @@
-"""Boosters in files and in memory as models: native where the trees say it all, else asked through their library."""
+"""Boosters in files and in memory as models: native where the trees say it all, else asked through ``library``."""
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Encoding, Schema
-from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.errors import FairbitsError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
 from fairbits.models.loaded import Loaded
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
+from fairbits.models.people import random_people
 from fairbits.models.predictors import RefusesMissing, from_predictor
-from fairbits.models.trees.ensemble import Damaged, Ensemble
+from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.features import Read, encoding_for
-from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
+from fairbits.models.trees.library import installed, library_named, through_library
+from fairbits.models.trees.lightgbm import ensemble_of_text
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
+from fairbits.models.trees.tree import Damaged
 from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
 from fairbits.models.trial import tried
 
@@ -55,20 +57,20 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     if size > MAX_BYTES:
         raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
     content = file.read_bytes()
-    if _library_named(content) == "catboost" and _installed("catboost"):
+    if library_named(content) == "catboost" and installed("catboost"):
         # Its files are read with the help of the library, or by it alone.
         options = tried(file, schema, options, needs=("catboost",))
     try:
         read = _read_content(content, file, schema)
         loaded = tree_loaded(read, schema, options)
-        if schema is None or loaded.encoding is None or _library_named(content) != "xgboost":
+        if schema is None or loaded.encoding is None or library_named(content) != "xgboost":
             return loaded
         taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
         return replace(loaded, notes=(*loaded.notes, *missing_notes(taken)))
     except NotNative as error:
-        if _installed(_library_named(content)):
-            options = tried(file, schema, options, needs=(_library_named(content),))
-        return _through_library(content, file, schema, options, str(error))
+        if installed(library_named(content)):
+            options = tried(file, schema, options, needs=(library_named(content),))
+        return through_library(content, file, schema, options, str(error))
     except Damaged as error:
         raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None
     except FairbitsError as error:
@@ -343,12 +345,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     """
     from fairbits.models.loaded import fit_to_schema, with_model_classes
 
-    rng = np.random.default_rng(0)
-    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, _PEOPLE)) for a in schema.attributes]
-    for column, attribute in zip(columns, schema.attributes, strict=True):
-        if attribute.gap is not None:
-            column[rng.random(_PEOPLE) < 0.1] = attribute.gap
-    codes = np.column_stack(columns).astype(np.float64)
+    codes = random_people(schema, _PEOPLE, lacking=True)
     schema, _ = with_model_classes(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
@@ -368,97 +365,3 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     if apart.max() <= _APART:
         return ""
     return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
-
-
-def _through_library(content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
-    """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
-    model = library_model(content, file)
-    if schema is not None:
-        note = f"the model is asked through its own library, not read: {why}"
-        try:
-            loaded = from_predictor(model, schema, options)
-        except FairbitsError as error:
-            raise type(error)(f"the model in {str(file)!r} is not read: {why} Nor can it be asked: {error}") from None
-        return replace(loaded, notes=(*loaded.notes, note))
-    return from_predictor(model, schema, options)
-
-
-def _installed(library: str) -> bool:
-    return importlib.util.find_spec(library) is not None
-
-
-def _library_named(content: bytes) -> str:
-    """The library whose file it is."""
-    if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000]:
-        return "catboost"
-    return "lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost"
-
-
-def library_model(content: bytes, file: Path) -> Any:
-    """The library's own object for a file.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-    file
-        The file.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the library is not installed.
-    """
-    name = _library_named(content)
-    try:
-        if name == "catboost":
-            from fairbits.models.trees.catboost import open_file
-
-            return open_file(file)
-        if name == "lightgbm":
-            import lightgbm
-
-            return lightgbm.Booster(model_file=str(file))
-        import xgboost
-
-        booster = xgboost.Booster()
-        booster.load_model(str(file))
-        return XGBoostBooster(booster)
-    except ImportError:
-        raise MissingDependencyError(name, name, f"a model file that only {name} itself can ask") from None
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"the model {str(file)!r} cannot be opened by {name}: {reason(error)}") from None
-
-
-class XGBoostBooster:
-    """A bare XGBoost booster that takes plain rows."""
-
-    def __init__(self, booster: Any):
-        self._booster = booster
-        self.feature_names_in_ = list(booster.feature_names or ())
-        self.n_features_in_ = int(booster.num_features())
-
-    def predict(self, rows: Any) -> Any:
-        """What the booster predicts for a frame or an array.
-
-        Parameters
-        ----------
-        rows
-            People, as a frame or an array.
-
-        Returns
-        -------
-        Any
-            Predictions, (n,) or (n, classes).
-        """
-        import xgboost
-
-        # The shortcut without a matrix is for trees only.
-        return self._booster.predict(xgboost.DMatrix(rows, enable_categorical=True))

@@ -14,64 +14,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.errors import ModelError
 from fairbits.functions import expit, softmax
+from fairbits.models.trees.tree import MAX_NODES, Damaged, Floats, Tree, check_tree, from_root
 
-Floats = npt.NDArray[np.float64]
 Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "square", "logistic_each"]
 
 #: What a split takes for a missing value: nothing (NaN is read as 0), zeros and NaN, or NaN alone.
 NOTHING, ZERO, NAN = 0, 1, 2
 #: LightGBM reads everything as near to zero as this as zero.
 ZERO_WIDTH = float(np.float32(1e-35))
-#: Nodes of one ensemble, and of one tree: beyond these a file is refused before it fills the memory.
-MAX_NODES, MAX_TREE_NODES = 50_000_000, 5_000_000
-#: Levels of one tree.
-MAX_DEPTH = 10_000
 #: Outputs of one ensemble, and truth values of all its sets of categories.
 MAX_OUTPUTS, MAX_CATEGORIES = 10_000, 200_000_000
-
-
-class Damaged(ModelError):
-    """An ensemble whose nodes do not make trees."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tree:
-    """One tree while it is read: arrays by node, the root first.
-
-    Parameters
-    ----------
-    feature
-        Position of the feature that the node's split looks at; -1 at a leaf.
-    threshold
-        Values up to this one go left, where the split is a comparison.
-    left, right
-        Numbers of the child nodes.
-    missing
-        What the split takes for a missing value: 0 nothing (NaN is read as 0), 1 zeros and NaN, 2 NaN alone.
-    missing_left
-        Whether missing values go left.
-    values
-        What each leaf adds to the outputs, (nodes, width).
-    output
-        The first output that the tree adds to.
-    categories
-        Per node, the categories that go left; None where all splits are comparisons.
-    known
-        Per node, the categories that the split knows; others count as missing. None where there are no such splits.
-    """
-
-    feature: npt.NDArray[np.int64]
-    threshold: Floats
-    left: npt.NDArray[np.int64]
-    right: npt.NDArray[np.int64]
-    missing: npt.NDArray[np.int8]
-    missing_left: npt.NDArray[np.bool_]
-    values: Floats
-    output: int = 0
-    categories: dict[int, npt.NDArray[np.int64]] | None = None
-    known: dict[int, npt.NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -459,84 +412,7 @@ def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa:
             return np.sign(sums) * sums * sums
     return sums
 
-
-def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
-    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist.
-
-    Parameters
-    ----------
-    tree
-        The arrays.
-    number
-        Number of the tree, counted from 0.
-    features, outputs
-        Numbers of features and outputs.
-
-    Raises
-    ------
-    Damaged
-        If they are no tree.
-    """
-    n = len(tree.feature)
-    name = f"tree {number + 1}"
-    if n == 0:
-        raise Damaged(f"{name} has no nodes.")
-    if n > MAX_TREE_NODES:
-        raise Damaged(f"{name} has {n:,} nodes, more than the {MAX_TREE_NODES:,} that are read.")
-    if any(len(array) != n for array in (tree.threshold, tree.left, tree.right, tree.missing, tree.values)):
-        raise Damaged(f"{name} has arrays of different lengths.")
-    inner = tree.feature >= 0
-    if (tree.feature >= features).any():
-        raise Damaged(f"{name} splits on feature {int(tree.feature.max())}, but there are {features}.")
-    if not 0 <= tree.output <= outputs - tree.values.shape[1]:
-        raise Damaged(f"{name} adds to output {tree.output}, but there are {outputs}.")
-    children = np.concatenate([tree.left[inner], tree.right[inner]])
-    if len(children) and not (children.min() > 0 and children.max() < n):
-        raise Damaged(f"{name} has a child outside of its {n:,} nodes.")
-    if len(np.unique(children)) != len(children):
-        raise Damaged(f"{name} has a node with two parents, so that it is no tree.")
-    if not np.isfinite(tree.values[~inner]).all():
-        raise Damaged(f"{name} has a leaf whose value is not finite.")
-    if np.isnan(tree.threshold[inner]).any():
-        raise Damaged(f"{name} has a split whose threshold is no number.")
     # Every node has one parent at most and the root has none: a circle is never entered from the root.
-
-
-def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
-    children stand in that order. What a library has pruned but kept in its arrays is left out.
-
-    Parameters
-    ----------
-    tree
-        The arrays.
-    number
-        Number of the tree, counted from 0.
-
-    Returns
-    -------
-    tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-        Positions of nodes level by level, and of their children in that order.
-
-    Raises
-    ------
-    Damaged
-        If the tree is too deep.
-    """
-    order, children = [np.zeros(1, dtype=np.int64)], []
-    total = 1
-    while len(order[-1]):
-        if len(order) > MAX_DEPTH:
-            raise Damaged(f"tree {number + 1} is deeper than the {MAX_DEPTH:,} levels that are read.")
-        level = order[-1]
-        split = tree.feature[level] >= 0
-        begin = np.zeros(len(level), dtype=np.int64)
-        begin[split] = total + 2 * np.arange(int(split.sum()))
-        children.append(begin)
-        below = np.stack([tree.left[level[split]], tree.right[level[split]]], axis=1).ravel()
-        order.append(below)
-        total += len(below)
-    return np.concatenate(order), np.concatenate(children)
 
 
 def _among(flags: npt.NDArray[np.bool_], codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import Damaged, Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import Ensemble, Link
 from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.tree import Damaged, Tree, whole_number
 
 _REGRESSIONS = {"regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg"}
 _EXPONENTIAL = {"poisson", "gamma", "tweedie"}
@@ -67,8 +68,8 @@ def ensemble_of_text(text: str) -> Read:
     version = facts.get("version", "v2")
     if version not in _VERSIONS:
         raise Damaged(f"it has version {version!r} of the format; versions {', '.join(sorted(_VERSIONS))} are read.")
-    features = _whole(facts, "max_feature_idx") + 1
-    per_round = _whole(facts, "num_tree_per_iteration", 1)
+    features = whole_number(facts, "max_feature_idx") + 1
+    per_round = whole_number(facts, "num_tree_per_iteration", 1)
     objective, *details = facts.get("objective", "custom").split() or ["custom"]
     settings = dict(entry.partition(":")[::2] for entry in details)
     link, slope, classes = _link(objective, settings, per_round)
@@ -138,7 +139,7 @@ def _tree(block: str, number: int, per_round: int) -> Tree:
     facts = _facts(block)
     if facts.get("is_linear", "0") != "0":
         raise NotNative("its leaves hold linear models.")
-    leaves = _whole(facts, "num_leaves")
+    leaves = whole_number(facts, "num_leaves")
     values = _floats(facts, "leaf_value", leaves)
     inner = leaves - 1
     if inner == 0:
@@ -202,17 +203,6 @@ def _facts(block: str) -> dict[str, str]:
         key, _, value = line.strip().partition("=")
         if key:
             found[key] = value
-    return found
-
-
-def _whole(facts: dict[str, str], key: str, default: int | None = None) -> int:
-    text = facts.get(key, "" if default is None else str(default))
-    try:
-        found = int(text)
-    except ValueError:
-        raise Damaged(f"its {key} is {text[:40]!r}, which is no whole number.") from None
-    if not 0 <= found <= 10_000_000:
-        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
     return found
 
 

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from fairbits.errors import ModelError
 from fairbits.models.base import Array, SeveralClasses
-from fairbits.models.trees.ensemble import Ensemble, Floats
+from fairbits.models.rows import checked_rows
+from fairbits.models.trees.ensemble import Ensemble
+from fairbits.models.trees.tree import Floats
 
 #: Rows whose leaves are found at once.
 _ROWS = 4096
@@ -122,8 +124,6 @@ class TreeModel(SeveralClasses):
         return replace(self, favourable=index)
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
-        rows = np.asarray(inputs, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"{self.name} takes rows of {self.inputs} values, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, self.name, np.float64)
         pieces = [self.ensemble.sums(rows[start : start + _ROWS]) for start in range(0, len(rows), _ROWS)]
         return self.ensemble.linked(np.concatenate(pieces) if pieces else np.empty((0, self.ensemble.outputs)))

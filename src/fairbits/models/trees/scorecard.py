@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Encoding, Numeric, Part, Schema, Unseen
-from fairbits.models.probe import NotColumnwise, random_people
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link, Tree
+from fairbits.models.people import random_people
+from fairbits.models.probe import PEOPLE, NotColumnwise
+from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.tree import Tree
 
 Floats = npt.NDArray[np.float64]
 #: People to the sums that a model makes of them.
@@ -70,7 +72,7 @@ def scorecard_of(
         trees += [] if tree is None else [tree]
     ensemble = Ensemble.build(trees, features=len(trees), base=[base], link=link)
     encoding = Encoding(parts, dtype=np.float64).with_gaps(schema)
-    people = random_people(schema)
+    people = random_people(schema, PEOPLE, lacking=True)
     theirs = sums(people)
     if not np.allclose(ensemble.sums(encoding.encode(people))[:, 0], theirs, rtol=1e-9, atol=1e-9):
         raise NotColumnwise

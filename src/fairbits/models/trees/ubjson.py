@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.models.trees.ensemble import Damaged
+from fairbits.models.trees.tree import Damaged
 
 _SCALARS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _CONSTANTS: dict[bytes, Any] = {b"Z": None, b"T": True, b"F": False}

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Attribute
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import NAN, Ensemble, Link
 from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.tree import Damaged, Tree, whole_number
 
 _IDENTITY = (
     *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
@@ -57,9 +58,9 @@ def ensemble_of_document(document: Any) -> Read:
             f"it was written by XGBoost {_major(document)}, and files up to version {_NEWEST} are known here."
         )
     facts = _table(learner, "learner_model_param")
-    features = _whole(facts, "num_feature")
-    classes = _whole(facts, "num_class", 0)
-    targets = _whole(facts, "num_target", 1)
+    features = whole_number(facts, "num_feature")
+    classes = whole_number(facts, "num_class", 0)
+    targets = whole_number(facts, "num_target", 1)
     outputs = max(classes, targets, 1)
     objective = str(_table(learner, "objective").get("name", ""))
     link, decides = _link(objective, outputs)
@@ -208,7 +209,7 @@ def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
     condition = _numbers(tree, "split_conditions", np.float32)
     if len(condition) != len(left) or len(right) != len(left):
         raise Damaged(f"tree {number + 1} has arrays of different lengths.")
-    width = _whole(_table(tree, "tree_param"), "size_leaf_vector", 1)
+    width = whole_number(_table(tree, "tree_param"), "size_leaf_vector", 1)
     if width > 1:
         values = _vector_leaves(tree, left, width, number)
         if width != outputs:
@@ -331,17 +332,6 @@ def _table(parent: Any, key: str) -> dict[str, Any]:
     found = parent.get(key) if isinstance(parent, dict) else None
     if not isinstance(found, dict):
         raise Damaged(f"it has no table {key!r}, which XGBoost's files have.")
-    return found
-
-
-def _whole(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    stated = facts.get(key, default)
-    try:
-        found = int(str(stated))
-    except ValueError:
-        raise Damaged(f"its {key} is {str(stated)[:40]!r}, which is no whole number.") from None
-    if not 0 <= found <= 10_000_000:
-        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
     return found
 
 

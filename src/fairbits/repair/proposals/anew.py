@@ -14,11 +14,13 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Schema
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema
 from fairbits.errors import CapabilityError
 from fairbits.models import Fitting, Network, refit
-from fairbits.repair.proposals.blind import protected_inputs
+from fairbits.repair.proposals.blind import protected_inputs, without_weights
+from fairbits.repair.proposals.clip import moved_odds
 from fairbits.repair.proposals.distil import near_people
+from fairbits.subject import balanced_accuracy
 
 Doubles = npt.NDArray[np.float64]
 
@@ -143,10 +145,9 @@ def _taught(
     """
     mean = _mean(teachers, inputs)
     first = min(teachers, key=lambda one: float(np.abs(one.scores(inputs) - mean).mean()))
-    both = np.column_stack([1 - mean, mean])
-    targets = both if first.favourable == 1 else both[:, ::-1]
+    targets = DecisionRule(2, first.favourable, None).both(mean)
     fitting = Fitting(LESSONS, batch=min(BATCH, len(inputs)), learning_rate=RATE)
-    return _blind(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
+    return without_weights(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
 
 
 def _folds(labels: Doubles, rng: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -186,14 +187,8 @@ def _fitted(
         biases=tuple(b.astype(np.float32) for b in biases),
     )
     fitting = Fitting(updates, batch=min(BATCH, len(inputs)), learning_rate=RATE)
-    return _blind(refit(fresh, inputs, labels.astype(np.int64), rng, fitting=fitting, frozen=protected), protected)
-
-
-def _blind(learned: Network, protected: npt.NDArray[np.int64]) -> Network:
-    """The same network with protected inputs' weights at 0, whatever scaling left there."""
-    first = learned.weights[0].copy()
-    first[protected] = 0
-    return replace(learned, weights=(first, *learned.weights[1:]))
+    learned = refit(fresh, inputs, labels.astype(np.int64), rng, fitting=fitting, frozen=protected)
+    return without_weights(learned, protected)
 
 
 def _best_shift(scores: Doubles, labels: Doubles, schema: Schema) -> float:
@@ -210,10 +205,8 @@ def _best_shift(scores: Doubles, labels: Doubles, schema: Schema) -> float:
 
 def _quality(scores: Doubles, shift: float, labels: Doubles, schema: Schema) -> tuple[float, float]:
     """Accuracy and balanced accuracy of scores whose log-odds are moved."""
-    inside = np.clip(scores, _TINY, 1 - _TINY)
-    odds = np.exp(shift) * inside / (1 - inside)
-    right = schema.rule.decide(odds / (1 + odds)) == labels
-    return float(right.mean()), float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    right = schema.rule.decide(moved_odds(scores, shift, _TINY)) == labels
+    return float(right.mean()), balanced_accuracy(right, labels)
 
 
 def _moved(network: Network, shift: float) -> Network:

@@ -49,12 +49,12 @@ class Averages:
         )
         words = f"the average over the person's twins in place of their own score; {DIRECT_ONLY}"
         yield Proposal("average", words, guard)
-        for most in sorted({*GUARANTEES, *(() if planner.guarantee is None else (planner.guarantee,))}):
+        for k_max in sorted({*GUARANTEES, *(() if planner.guarantee is None else (planner.guarantee,))}):
             # One class: twins may still differ by less than ε.
-            one = guard.with_guarantee(most) if most > 1 else guard.with_guarantee(tau=setting.epsilon / 2)
-            if one.k_max <= most and (most > 1 or setting.partition == "constrained"):
+            one = guard.with_guarantee(k_max) if k_max > 1 else guard.with_guarantee(tau=setting.epsilon / 2)
+            if one.k_max <= k_max and (k_max > 1 or setting.partition == "constrained"):
                 words = f"scores held within {one.tau:.4g} of the average over the person's twins; {DIRECT_ONLY}"
-                yield Proposal(f"guard-{most}", words, one)
+                yield Proposal(f"guard-{k_max}", words, one)
         if not self.distil or planner.quick:
             return
         planner.watch("distilling the average")

@@ -75,6 +75,26 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     return replace(network, weights=(first, *network.weights[1:]), biases=(bias, *network.biases[1:]))
 
 
+def without_weights(network: Network, inputs: npt.NDArray[np.int64]) -> Network:
+    """The same network, which gives some of its inputs no weight.
+
+    Parameters
+    ----------
+    network
+        The network.
+    inputs
+        Positions of the inputs.
+
+    Returns
+    -------
+    Network
+        A new network.
+    """
+    first = network.weights[0].copy()
+    first[inputs] = 0
+    return replace(network, weights=(first, *network.weights[1:]))
+
+
 def blinded(network: Network, schema: Schema, encoding: Encoding, rows: Codes) -> Network:
     """The network that sees the mean in place of every protected input: k = 1 for everybody.
 

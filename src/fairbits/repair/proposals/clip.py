@@ -74,8 +74,8 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
         return 1
     if vector:
         return 1 if tau <= epsilon / 2 else 0
-    most = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
-    return most + (partition == "grid")
+    classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
+    return classes + (partition == "grid")
 
 
 def least_size(tau: float) -> float:
@@ -118,7 +118,27 @@ def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Double
         return exact
     if regression:
         return exact + shift
-    inside = np.clip(exact, _TINY, 1 - _TINY)
+    return moved_odds(exact, shift, _TINY)
+
+
+def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
+    """Probabilities with their log-odds moved.
+
+    Parameters
+    ----------
+    scores
+        Probabilities, any shape.
+    shift
+        What is added to the log-odds.
+    tiny
+        Probabilities nearer to 0 or 1 than this are taken as that near.
+
+    Returns
+    -------
+    Doubles
+        Probabilities of the same shape.
+    """
+    inside = np.clip(scores, tiny, 1 - tiny)
     odds = np.exp(shift) * inside / (1 - inside)
     return np.asarray(odds / (1 + odds))
 

@@ -6,7 +6,7 @@ are taken from another row, so that the pupil hears the teacher's opinion also w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Schema
 from fairbits.errors import CapabilityError
 from fairbits.models import Fitting, Model, Network, fit_to_schema, is_url, read_model, refit, refitted
-from fairbits.repair.proposals.blind import blinded, protected_inputs
+from fairbits.repair.proposals.blind import blinded, protected_inputs, without_weights
 from fairbits.repair.proposals.guard import Guard
 
 #: People near the rows for every row, at least and at most so many.
@@ -160,9 +160,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
     inputs = guard.encoding.encode(people)
     inputs[:, protected] = 0  # no weight: whatever stands there must not enter the scaling either
     learned = refit(pupil, inputs, targets, rng, fitting=Fitting(updates, learning_rate=RATE), frozen=protected)
-    first = learned.weights[0].copy()
-    first[protected] = 0
-    return replace(learned, weights=(first, *learned.weights[1:]))
+    return without_weights(learned, protected)
 
 
 def lessons(

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, ModelError
+from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
-from fairbits.models import Array, Model
+from fairbits.models import Array, Model, checked_rows
 from fairbits.repair.group_codes import Coding
+from fairbits.repair.proposals.clip import moved_odds
 from fairbits.repair.proposals.shown_twins import shown_twins
 
 #: Encoded rows that are compared with all twins at once.
@@ -65,9 +66,7 @@ class GroupThresholds:
         inputs
             Encoded rows, (n, inputs).
         """
-        rows = np.asarray(inputs, dtype=self.encoding.dtype)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the model takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
+        rows = checked_rows(inputs, self.inputs, "the model", self.encoding.dtype)
         own = np.asarray(self.model.scores(rows), np.float64)
         return _moved(own, self._by_twin[self._twin_of(rows)])
 
@@ -95,9 +94,7 @@ class GroupThresholds:
         codes
             People, as rows of codes.
         """
-        found = self.people_scores(codes)
-        both = np.column_stack([1 - found, found])
-        return both if self.schema.favourable_index == 1 else both[:, ::-1]
+        return self.schema.rule.both(self.people_scores(codes))
 
     def twin_scores(self, codes: Codes) -> Array:
         """Moved scores of every twin of every person, (n, m).
@@ -117,9 +114,7 @@ class GroupThresholds:
         codes
             People, as rows of codes.
         """
-        found = self.twin_scores(codes)
-        both = np.stack([1 - found, found], axis=2)
-        return both if self.schema.favourable_index == 1 else both[:, :, ::-1]
+        return self.schema.rule.both(self.twin_scores(codes))
 
     def fits(self, evaluator: Evaluator) -> bool:
         """Whether an evaluator means the same twins.
@@ -129,9 +124,7 @@ class GroupThresholds:
         evaluator
             Asks a model about twins.
         """
-        mine, theirs = self._evaluator.twins, evaluator.twins
-        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
-        return same and self.encoding.same_as(evaluator.encoding)
+        return self._evaluator.asks_alike(evaluator)
 
     def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Which twin each encoded row is: the nearest one in the protected inputs."""
@@ -185,9 +178,7 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
 
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:
-    inside = np.clip(scores, TINY, 1 - TINY)
-    odds = np.exp(shifts) * inside / (1 - inside)
-    return np.asarray(odds / (1 + odds), dtype=np.float32)
+    return moved_odds(scores, shifts, TINY).astype(np.float32)
 
 
 _SOURCE = '''"""A model with a threshold of its own for every group. Needs NumPy alone.

@@ -25,7 +25,7 @@ from fairbits.domain import (
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
-from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, kind_of, read_model
+from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, checked_rows, kind_of, read_model
 from fairbits.repair.proposals.clip import (
     averaged,
     clipped,
@@ -361,7 +361,7 @@ class Guard:
             Probabilities, (n, classes).
         """
         if not self._whole:
-            return self._both(self.people_scores(codes))
+            return self.schema.rule.both(self.people_scores(codes))
         own = _finite(self.model.class_scores(self.encoding.encode(codes)))  # type: ignore[attr-defined]
         return clipped_vectors(own, self._average(codes), self.tau).astype(np.float32)
 
@@ -420,9 +420,7 @@ class Guard:
         bool
             True where it does.
         """
-        mine, theirs = self._evaluator.twins, evaluator.twins
-        same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
-        return same and self.encoding.same_as(evaluator.encoding)
+        return self._evaluator.asks_alike(evaluator)
 
     def _average(self, codes: Codes) -> npt.NDArray[np.float64]:
         """The average over the twins of each person, lifted; by the engine's kernels where there are any."""
@@ -449,10 +447,7 @@ class Guard:
         return self._validity.twins(codes) if self.by_rules else None
 
     def _checked(self, inputs: npt.ArrayLike) -> Inputs:
-        rows = np.asarray(inputs, dtype=self.encoding.dtype)
-        if rows.ndim != 2 or rows.shape[1] != self.inputs:
-            raise ModelError(f"the guard takes rows of {self.inputs} inputs, but got an array of shape {rows.shape}.")
-        return rows
+        return checked_rows(inputs, self.inputs, "the guard", self.encoding.dtype)
 
     def _twins_of(self, rows: Inputs) -> Inputs:
         """All twins of encoded rows, (n · m, inputs): only protected inputs differ."""
@@ -499,7 +494,7 @@ class Guard:
             raise ModelError("a guarded regression has no classes; use its scores.")
         rows = self._checked(inputs)
         if not self._whole:
-            return self._both(self.scores(rows))
+            return self.schema.rule.both(self.scores(rows))
         pieces = [
             clipped_vectors(
                 _finite(self.model.class_scores(piece)),  # type: ignore[attr-defined]
@@ -510,11 +505,6 @@ class Guard:
         ]
         found = np.concatenate(pieces) if pieces else np.empty((0, len(self.schema.classes)))
         return found.astype(np.float32)
-
-    def _both(self, scores: Array) -> Array:
-        """Two classes: the favourable one's probability, and what it leaves to the other."""
-        both = np.column_stack([1 - scores, scores])
-        return both if self.schema.favourable_index == 1 else both[:, ::-1]
 
     def _valid_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_] | None:
         """Which twins of encoded rows can exist: what the rules look at is read back from the inputs."""

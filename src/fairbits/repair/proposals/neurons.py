@@ -222,9 +222,9 @@ def _forward(bench: Bench, tried: list[Do], floor: float, thrift: float) -> list
     return path
 
 
-def _most_worth(now: HeldSet, ks: Doubles, exact: Doubles, floor: float, thrift: float, least: float) -> int | None:
+def _most_worth(now: HeldSet, ks: Doubles, exact: Doubles, floor: float, thrift: float, min_gain: float) -> int | None:
     gain = now.k - ks
-    allowed = np.flatnonzero((exact >= floor) & (gain >= least))
+    allowed = np.flatnonzero((exact >= floor) & (gain >= min_gain))
     if len(allowed) == 0:
         return None
     cost = 1.0 if np.isinf(thrift) else np.maximum(now.accuracy - exact[allowed], 0) + thrift

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Lookup, Numeric
 from fairbits.errors import ModelError
-from fairbits.models import FAVOURABLE_KEY, Network, activation_node, import_onnx
+from fairbits.models import Network, activation_node, import_onnx, write_graph
 from fairbits.repair.proposals.arrays import GuardArrays
 from fairbits.repair.proposals.group_thresholds import TINY, GroupThresholds
 
@@ -89,26 +89,9 @@ class _Graph:
 
     def write(self, output: str, path: str | Path, name: str, properties: dict[str, str]) -> None:
         """Check the graph that ends in ``output`` and write it."""
-        from fairbits._version import __version__
-
-        onnx, helper, network = self._onnx, self._onnx.helper, self.network
-        output = self.node("Cast", [output], to=onnx.TensorProto.FLOAT)
-        self.nodes.append(helper.make_node("Identity", [output], ["output"]))
-        tensor = onnx.TensorProto.FLOAT
-        made = helper.make_graph(
-            self.nodes,
-            name,
-            [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
-            [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]])],
-            self.constants,
-        )
-        model = helper.make_model(
-            made, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
-        )
-        model.ir_version = 9
-        helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable), **properties})
-        onnx.checker.check_model(model)
-        Path(path).write_bytes(model.SerializeToString())
+        output = self.node("Cast", [output], to=self._onnx.TensorProto.FLOAT)
+        self.nodes.append(self._onnx.helper.make_node("Identity", [output], ["output"]))
+        write_graph(self.network, self.nodes, self.constants, path, name=name, properties=properties)
 
     def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
         name = f"v{len(self.nodes)}"

@@ -115,7 +115,7 @@ class Planner:
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Somebody with repairs to propose."""
+    """A family of repairs: proposes changed models, each with a name and words."""
 
     @property
     def name(self) -> str:

@@ -43,7 +43,7 @@ class Surgery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Changes:
-    """The work, for one network."""
+    """Repairs of one network that change its weights."""
 
     planner: Planner
 

@@ -8,10 +8,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 
 from fairbits.measure import symbol_of
+from fairbits.numerals import number, percent, signed
+from fairbits.report.debugged import Debugged, Neuron, ReportLayer
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, picture, say
-from fairbits.report.record import Debugged, Neuron, ReportLayer
-from fairbits.report.words import number, percent, signed
 
 #: Neurons drawn in one column; the others are in the table.
 MAX_NEURONS = 64
@@ -99,7 +99,7 @@ def _suspects(ax: Frame, place: float, layer: ReportLayer, found: Debugged) -> d
     """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
     neurons, k = found.neurons, symbol_of(found.measure)
     known = {neuron.neuron: neuron for neuron in neurons}
-    most = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
+    largest = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
     words = {}
     for index, height in enumerate(_heights(layer)):
         neuron = known.get(index)
@@ -107,7 +107,7 @@ def _suspects(ax: Frame, place: float, layer: ReportLayer, found: Debugged) -> d
         if neuron is None or neuron.acd is None:
             dot.set(facecolor="none", edgecolor=MUTED, linewidth=1)
         else:
-            strength = abs(neuron.acd) / most
+            strength = abs(neuron.acd) / largest
             colour = ORANGE if neuron.acd > 0 else BLUE
             dot.set(facecolor=to_rgba(colour, 0.1 + 0.9 * strength), edgecolor=MUTED, linewidth=0.8)
         dot.set_gid(f"neuron-{index}")

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import Stake
+from fairbits.numerals import number, percent, signed
+from fairbits.report.debugged import Debugged
 from fairbits.report.figures import anatomy, causes, charts, forest, portraits
 from fairbits.report.figures.style import Picture
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.foremost import foremost, split_name
-from fairbits.report.record import Debugged, Portrait, Repaired, ReportData, Searched
-from fairbits.report.words import number, percent, signed
+from fairbits.report.record import Portrait, ReportData, Searched
+from fairbits.report.repaired import Repaired
 
 Drawn = tuple[str, Picture | None, str, str]
 
@@ -135,9 +137,9 @@ def _extremes(data: ReportData) -> list[Stake]:
 def _histogram_words(counts: list[tuple[int, int]], what: str) -> str:
     total = sum(count for _, count in counts)
     mean = sum(k * count for k, count in counts) / total
-    k, most = max(counts, key=lambda pair: pair[1])
+    k, people = max(counts, key=lambda pair: pair[1])
     span = f"k from {counts[0][0]} to {counts[-1][0]}, mean {mean:.1f}"
-    return f"{total:,} {what} with {span}; most often k = {k} ({most:,})."
+    return f"{total:,} {what} with {span}; most often k = {k} ({people:,})."
 
 
 def _person_words(person: Portrait) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.domain import shortened
+from fairbits.report.debugged import Debugged, Neuron, Sized, Split
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, picture, say, ticks
-from fairbits.report.record import Debugged, Neuron, Sized, Split
 
 #: Neurons whose curves are drawn.
 MAX_CURVES = 6

@@ -11,9 +11,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.domain import shortened
 from fairbits.measure import Stake
+from fairbits.report.debugged import Share
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, picture, say, ticks
-from fairbits.report.record import Moment, Repaired, Share
+from fairbits.report.record import Moment
+from fairbits.report.repaired import Repaired
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from fairbits.domain import shortened
+from fairbits.report.debugged import Debugged
 from fairbits.report.figures.palette import BLUE, GREY, INK, MUTED, ORANGE
 from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.foremost import foremost, split_name
-from fairbits.report.record import Debugged
 
 _WIDTH, _UPPER, _ROW = 640, 190, 24
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number, percent
 from fairbits.report.manifest import hash_file
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number, percent, signed
 from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.measure import Harm, Stake

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.numerals import number
 from fairbits.report.manifest import MANIFEST, SIGNATURE
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.numerals import number, percent
 from fairbits.report.markup import table
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import Near, ReportData

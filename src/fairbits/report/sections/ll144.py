@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number, percent
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData
@@ -57,7 +57,7 @@ def filing_tables(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         decides = any(group["selection_rate"] is not None for group in one["groups"])
         rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
         rows = [
-            [group["group"], _remark(group), number(group["people"]), _percent(group[rate]), _ratio(group, ratio)]
+            [group["group"], _remark(group), number(group["people"]), percent(group[rate]), _ratio(group, ratio)]
             for group in one["groups"][:MAX_ROWS]
         ]
         rows.append(["unknown", "in no ratio", number(one["unknown"]), "–", "–"])
@@ -65,10 +65,6 @@ def filing_tables(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         left = max(len(one["groups"]) - MAX_ROWS, 0)
         found.append({"attribute": one["attribute"], "people": one["people"], "kind": kind, "rows": rows, "left": left})
     return found
-
-
-def _percent(rate: float | None) -> str:
-    return "–" if rate is None else percent(rate)
 
 
 def _ratio(group: Mapping[str, Any], name: str) -> str:

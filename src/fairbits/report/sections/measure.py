@@ -21,7 +21,7 @@ from fairbits.measure import (
     measure_table,
     noise_of,
 )
-from fairbits.randomness import generator
+from fairbits.randomness import generator, sampled_rows
 from fairbits.report.record import Measured
 from fairbits.store import read_json, write_json
 from fairbits.subject import Subject, check_identity
@@ -62,12 +62,11 @@ def measure_rows(
         Content of measure.json.
     """
     table = subject.table
-    most = max(1, (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m)
-    most = most if max_rows is None else max(1, min(most, max_rows))
+    limit = max(1, (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m)
+    limit = limit if max_rows is None else max(1, min(limit, max_rows))
     rng = np.random.default_rng(seed)
-    chosen = np.arange(len(table))
-    if len(table) > most:
-        chosen = np.sort(rng.choice(len(table), most, replace=False))
+    chosen = sampled_rows(len(table), limit, rng)
+    if len(chosen) < len(table):
         table = table.rows(chosen)
     found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
     hurried = max_rows is not None and not evaluator.native  # then a quarter of them is asked about once more

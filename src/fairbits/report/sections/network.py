@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.measure import symbol_of
+from fairbits.numerals import number, percent, signed
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent, signed
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Debugged, ReportData
+    from fairbits.report.debugged import Debugged
+    from fairbits.report.record import ReportData
 
 #: What is said of a model that has nothing inside, such as a logistic regression.
 ONE_LAYER = "One layer leads from the inputs straight to the score: there is no layer in between to look into."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.numerals import percent
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData

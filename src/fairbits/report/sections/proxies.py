@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import shortened
+from fairbits.numerals import percent
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
-from fairbits.report.words import percent
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject

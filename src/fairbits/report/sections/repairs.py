@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.numerals import number, percent
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import by_kind, number, percent
+from fairbits.report.words import by_kind
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Repaired, ReportData
+    from fairbits.report.record import ReportData
+    from fairbits.report.repaired import Repaired
 
 
 def _repairs(repaired: Repaired) -> Iterator[str]:

@@ -126,14 +126,14 @@ def _progress(run: Run) -> tuple[Moment, ...]:
         return ()
     bucket = f"least(floor(seconds / {last!r} * {MOMENTS}), {MOMENTS - 1})::INTEGER"
     groups = run.query(
-        f"SELECT {bucket} AS bucket, count(*) AS found, count(*) FILTER (flips) AS ids, max(k) AS most "  # noqa: S608
+        f"SELECT {bucket} AS bucket, count(*) AS found, count(*) FILTER (flips) AS ids, max(k) AS k_max "  # noqa: S608
         "FROM cases GROUP BY 1 ORDER BY 1"
     ).to_pylist()
-    cases = ids = most = 0
+    cases = ids = k_max = 0
     moments = [Moment(0.0, 0, 0, 0)]
     for group in groups:
-        cases, ids, most = cases + group["found"], ids + group["ids"], max(most, group["most"])
-        moments.append(Moment((group["bucket"] + 1) * last / MOMENTS, cases, ids, most))
+        cases, ids, k_max = cases + group["found"], ids + group["ids"], max(k_max, group["k_max"])
+        moments.append(Moment((group["bucket"] + 1) * last / MOMENTS, cases, ids, k_max))
     return tuple(moments)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number
 from fairbits.report.markup import table, value_text
 from fairbits.report.section import Section, twins_differ
-from fairbits.report.words import number, search_facts
+from fairbits.report.words import search_facts
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData

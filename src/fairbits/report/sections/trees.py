@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairbits.numerals import number, percent, signed
 from fairbits.report.foremost import foremost
 from fairbits.report.markup import table, text
 from fairbits.report.section import Section
-from fairbits.report.words import number, percent, signed
 
 if TYPE_CHECKING:
-    from fairbits.report.record import Debugged, ReportData
+    from fairbits.report.debugged import Debugged
+    from fairbits.report.record import ReportData
 
 #: Trees in the table; layers.parquet has all of them.
 MAX_TREES = 10

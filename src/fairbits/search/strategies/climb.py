@@ -284,7 +284,7 @@ class Members:
         proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
 
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
-        """Replace some members.
+        """Replace some members of the population.
 
         Parameters
         ----------

@@ -37,6 +37,7 @@ from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Measure, assign, effective_classes, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
+from fairbits.search.strategies.walks import nudged
 from fairbits.search.strategy import Strategy, metropolis, population
 
 #: Seeds that advance together, at most: with more, a short search would end before their hops lead anywhere.
@@ -110,10 +111,7 @@ class Dice(Strategy):
             person = np.arange(len(people))
             first = loss_slopes(first, favourable[person, one])
             second = loss_slopes(second, favourable[person, other])
-        direction = agreed(first, second)
-        still = np.flatnonzero(~direction.any(axis=1))
-        direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
-        return direction
+        return nudged(agreed(first, second), rng)
 
     def _moved(self, problem: Problem, people: Codes, direction: Codes) -> Codes:
         moved = people.copy()

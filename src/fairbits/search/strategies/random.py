@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fairbits.search.oracle import Oracle
+from fairbits.search.strategies.walks import drawn_people
 from fairbits.search.strategy import Strategy, population
 
 #: Batches in a round.
@@ -32,10 +33,6 @@ class Random(Strategy):
         number
             Number of the round, counted from 0.
         """
-        problem = oracle.problem
-        count = population(problem.evaluator.m)
+        count = population(oracle.evaluator.m)
         for _ in range(BATCHES):
-            anchors = problem.rows[rng.integers(0, len(problem.rows), count)]
-            people = anchors.copy()
-            people[:, problem.free] = problem.uniform(rng, count)
-            oracle.ask(problem.limit(people, anchors, rng), origin="random")
+            oracle.ask(drawn_people(oracle, rng, count).people, origin="random")

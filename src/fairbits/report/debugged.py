@@ -1,52 +1,239 @@
-"""What debugging and repair left in a run's folder, as records. A stage that left nothing is None."""
+"""What a report says of a debugging: its record, and how that is read from debug.json and neurons.parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbits.domain import quality
-from fairbits.report.record import (
-    Change,
-    Debugged,
-    GroupChange,
-    Mend,
-    Neuron,
-    Repaired,
-    ReportLayer,
-    Share,
-    Sized,
-    Split,
-    Together,
-)
+from fairbits.measure import Measure
 from fairbits.shape import check_record, reading
 from fairbits.store import read_json, read_parquet
 
-DEBUG, REPAIR = "debug.json", "repair.json"
+DEBUG = "debug.json"
 OLDER = "Not known: this run was debugged by an earlier version; debug it again."
 #: Rows of neurons.parquet that become records: a value for every neuron, split or tree and statistic.
 _MAX_NEURONS = 1_000_000
-#: Repairs shown; all of them are in repairs.parquet.
-MAX_REPAIRS = 40
-_FIGURES = (
-    ("accuracy", "{quality} on rows", "share"),
-    ("balanced_accuracy", "balanced accuracy on rows", "share"),
-    ("k_mean", "mean k of cases", "number"),
-    ("k_max", "largest k of cases", "whole"),
-    ("q_inf_mean", "mean bits (Q∞) of cases", "number"),
-    ("id_rate", "cases whose decision flips", "share"),
-    ("k_mean_rows", "mean k of rows", "number"),
-    ("k_max_rows", "largest k of rows", "whole"),
-    ("id_rate_rows", "rows whose decision flips", "share"),
-    ("indirect_bits", "indirect bits, through other attributes", "number"),
-)
-_ATTACK = (
-    ("evaluations", "people asked, fresh search", "whole"),
-    ("k_max", "largest k, fresh search", "whole"),
-    ("k_mean", "mean k, fresh search", "number"),
-    ("id_rate", "ID rate, fresh search", "share"),
-)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLayer:
+    """One layer as debugging saw it; layer 0 is the protected input.
+
+    Attributes
+    ----------
+    layer, width
+        Its number, and how many neurons it has.
+    delta
+        How far apart twins are in this layer, on the mean over the cases.
+    rho
+        How much more that is than before the layer; None where the rule gives none.
+    votes
+        In how many cases this layer has the largest ρ.
+    suspect
+        Whether it is the layer that most cases point at.
+    """
+
+    layer: int
+    width: int
+    delta: float
+    rho: float | None
+    votes: int
+    suspect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Neuron:
+    """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed.
+
+    The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other.
+
+    Attributes
+    ----------
+    layer, neuron
+        Where it is: layers from 1, neurons from 0.
+    acd, acd_low, acd_high
+        Mean k with the neuron on (at its mean) less mean k with it off (at its minimum), as a share of mean k with
+        nothing held, and its 95 % interval; None where one of the two does not keep the accuracy.
+    hold, statistic
+        The value, and what it is: "mean", "min" and so on.
+    accuracy, k_mean
+        Accuracy and mean k with the neuron held.
+    acd_choosing
+        The same from the half of the cases that chooses; neurons are ranked by it.
+    label
+        Of a split: whom it sends to the left.
+    curve
+        Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
+    """
+
+    layer: int
+    neuron: int
+    acd: float | None
+    hold: float | None
+    statistic: str | None
+    accuracy: float | None
+    k_mean: float | None
+    acd_choosing: float | None = None
+    label: str = ""
+    acd_low: float | None = None
+    acd_high: float | None = None
+    #: Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
+    curve: tuple[tuple[float, float, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Bits of one protected attribute.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    alone
+        Mean Q∞ when it alone varies, in bits.
+    shapley
+        Its Shapley share, in bits.
+    share
+        The same as a share of all, 0 to 1.
+    """
+
+    attribute: str
+    alone: float
+    shapley: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Bits when just these attributes vary.
+
+    Attributes
+    ----------
+    attributes
+        The attributes.
+    q_inf, q_1
+        Mean Q∞ and Q1 over the cases, in bits.
+    """
+
+    attributes: tuple[str, ...]
+    q_inf: float
+    q_1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A set of neurons held together.
+
+    Attributes
+    ----------
+    size, words
+        How many neurons, and which.
+    explained, low, high
+        Share of the bits that it explains, with its 95 % interval.
+    accuracy
+        Accuracy with the set held; None without labels.
+    """
+
+    size: int
+    words: str
+    explained: float
+    low: float
+    high: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The share of the data and of the single training in the bits of some attributes.
+
+    Attributes
+    ----------
+    attributes
+        The attributes that vary.
+    shared, low, high
+        The share that any training on these rows has, with its 95 % interval.
+    own
+        How far the model under test agrees with the others; None where that is not known.
+    effect
+        How far a training separates twins, in units of the score.
+    """
+
+    attributes: tuple[str, ...]
+    shared: float
+    low: float
+    high: float
+    own: float | None
+    effect: float
+
+
+@dataclass(frozen=True, slots=True)
+class Debugged:
+    """Where the bits come from.
+
+    Attributes
+    ----------
+    samples, samples_worst
+        Cases looked at, and the worst ones among them.
+    k_mean, accuracy
+        Mean k of the cases, and accuracy of the model; None without labels.
+    suspect
+        Number of the layer that most cases point at; None where there is no hidden layer.
+    layers, neurons
+        The layers, and the neurons that matter most.
+    shares, together
+        Bits of each protected attribute, and of sets of them.
+    q_inf
+        Mean Q∞ of all together; None where attributes were not looked at.
+    origin
+        Data or training, in words.
+    splits
+        The same in figures, for all attributes and for each.
+    labels
+        What the labels themselves carry, in words.
+    notes
+        What a reader must know, as sentences.
+    document
+        The content of debug.json.
+    units
+        "layers", or "trees": ``layers`` are trees then, and ``neurons`` their splits.
+    rule
+        How layers are compared: "spread" or "paper".
+    measure
+        What is lowered: "q_inf" (k) or "q_1".
+    vote
+        How the suspect layer was chosen, in words.
+    sets, minimal
+        Sets of neurons, one more each time, and the smallest one that explains most of the bits.
+    """
+
+    samples: int
+    samples_worst: int
+    k_mean: float
+    accuracy: float | None
+    suspect: int | None
+    layers: tuple[ReportLayer, ...]
+    neurons: tuple[Neuron, ...]
+    shares: tuple[Share, ...]
+    together: tuple[Together, ...]
+    q_inf: float | None
+    origin: str
+    splits: tuple[Split, ...]
+    labels: str
+    notes: tuple[str, ...]
+    document: Mapping[str, Any]
+    units: str = "layers"  # or "trees": ``layers`` are trees then, and ``neurons`` their splits
+    rule: str = "spread"
+    measure: Measure = "q_inf"
+    vote: str = ""
+    sets: tuple[Sized, ...] = ()
+    minimal: Sized | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there is anything between the inputs and the score: a hidden layer, or trees."""
+        return self.units == "trees" or sum(layer.layer > 0 for layer in self.layers) > 1
 
 
 def debugged_of(folder: Path) -> Debugged | None:
@@ -214,104 +401,3 @@ def _neuron(
         acd_high=row.get("acd_high"),
         curve=tuple(curve),
     )
-
-
-def repaired_of(folder: Path) -> Repaired | None:
-    """The record of repair.json.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-
-    Returns
-    -------
-    Repaired | None
-        The record; None where the run was not repaired.
-    """
-    if not (folder / REPAIR).is_file():
-        return None
-    with reading(folder / REPAIR, "delete it, and run fairbits repair again"):
-        return _repaired(read_json(folder / REPAIR))
-
-
-def _repaired(found: dict[str, Any]) -> Repaired:
-    before, evidence = found["before"]["held_out"], found["evidence"]
-    chosen = next((repair for repair in found["repairs"] if repair["name"] == found["chosen"]), None)
-    first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
-    mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
-    # Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k.
-    ranked = sorted(mends, key=lambda mend: (not mend.chosen, not mend.on_front, mend.k_mean))[:MAX_REPAIRS]
-    record = Repaired(
-        chosen=found["chosen"] or "",
-        words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
-        proof="" if chosen is None else str(chosen.get("proof", "")),
-        k_max_proved=None if chosen is None else chosen.get("k_max_proved"),
-        max_accuracy_loss=found["max_accuracy_loss"],
-        accuracy_before=before["accuracy"],
-        k_mean_before=before["k_mean"],
-        held_out_cases=evidence["held_out_cases"],
-        held_out_rows=evidence["held_out_rows"],
-        rows_unseen=evidence["rows_unseen_by_model"],
-        repairs=tuple(sorted(ranked, key=lambda mend: mend.k_mean)),
-        changes=() if chosen is None else _changes(before, chosen["held_out"], found["attack"]),
-        groups=_groups(found["groups"]),
-        files=tuple(found["files"]),
-        warnings=(*evidence["notes"], *found["warnings"]),
-        document=found,
-    )
-    check_record(record)
-    return record
-
-
-def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
-    after = repair["held_out"]
-    flags = {name: bool(repair[name]) for name in ("within_budget", "yardstick", "on_front")}
-    flags["on_front"] = not repair["dominated"] if "dominated" in repair else flags["on_front"]
-    figures = {name: after[name] for name in ("accuracy", "k_mean", "id_rate")}
-    return Mend(
-        name=repair["name"],
-        words=_words(repair, first),
-        chosen=repair["name"] == chosen,
-        k_max_proved=repair.get("k_max_proved"),
-        change_low=_opposite(repair.get("held_out_loss_high")),
-        change_high=_opposite(repair.get("held_out_loss_low")),
-        raises=str(repair.get("raises", "")),
-        **figures,
-        **flags,
-    )
-
-
-def _opposite(loss: float | None) -> float | None:
-    return None if loss is None else -loss
-
-
-def _words(repair: dict[str, Any], first: int) -> str:
-    """What was done; ``first`` is what the file calls the first hidden layer, which is layer 1 on the page."""
-    held = [
-        f"neuron {do['neuron']} of layer {do['layer'] - first + 1} at {do['value']:.4g}" for do in repair["neurons"]
-    ]
-    parts = [f"protected inputs moved {repair['shrink']:.0%} of the way to their mean"] if repair["shrink"] else []
-    if held:
-        parts.append("holds " + ", ".join(held[:4]) + (f" and {len(held) - 4} more" if len(held) > 4 else ""))
-    if repair["retrained"]:
-        parts.append("trained further")
-    return "; ".join(parts) or str(repair["words"])
-
-
-def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, Any]) -> tuple[Change, ...]:
-    by = quality(regression=before["balanced_accuracy"] is None)
-    found = [
-        Change(words.format(quality=by), before.get(name), after.get(name), kind) for name, words, kind in _FIGURES
-    ]
-    if attack["before"] and attack["after"]:
-        found += [Change(words, attack["before"][n], attack["after"][n], kind) for n, words, kind in _ATTACK]
-    return tuple(change for change in found if change.before is not None)
-
-
-def _groups(groups: dict[str, Any]) -> tuple[GroupChange, ...]:
-    found = []
-    for before, after in zip(groups["before"], groups["after"], strict=True):
-        pairs = ((before[name], after[name]) for name in ("selection", "equal_opportunity", "average_odds"))
-        found.append(GroupChange(tuple(before["attributes"]), *pairs))
-    return tuple(found)

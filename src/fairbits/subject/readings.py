@@ -1,0 +1,204 @@
+"""The ways in which a table can be read for a model that does not say how: schemas to try, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fairbits.domain import (
+    Encoding,
+    Group,
+    Schema,
+    coarsened,
+    numbers,
+    plain,
+    with_nulls,
+)
+from fairbits.errors import FairbitsError
+from fairbits.subject.infer import infer_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def draft_schema(
+    data: pa.Table,
+    *,
+    target: str,
+    protected: Iterable[str],
+    favourable: str | None,
+    groups: Iterable[Group],
+    ignored: Iterable[str],
+    max_twins: int,
+    everything: bool = False,
+    threshold: float | None = None,
+) -> Schema:
+    """The schema of a table, with ranges for protected numbers of many values.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    target
+        Column that the model predicts.
+    protected
+        Names of protected attributes.
+    favourable
+        Class whose probability is the score; None takes the last one.
+    groups
+        0/1 columns that are one category each.
+    ignored
+        Columns to leave out.
+    max_twins
+        Allowed number of combinations of protected values.
+    everything
+        Keep dates, identifiers and other columns that say nothing about a person.
+    threshold
+        Probability from which on a decision between two classes is favourable; None takes 0.5.
+
+    Returns
+    -------
+    Schema
+        The schema; its notes say which columns were left out.
+
+    Raises
+    ------
+    SchemaError
+        If a column is not there, or the protected attributes have too many combinations.
+    """
+    schema = infer_schema(
+        data,
+        target=target,
+        protected=protected,
+        favourable=favourable,
+        groups=groups,
+        ignored=ignored,
+        everything=everything,
+        threshold=threshold,
+    )
+    wide = {
+        a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
+        for a in schema.attributes
+        if a.protected and not a.labels
+    }
+    return coarsened(schema, wide, max_twins=max_twins)
+
+
+def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
+    """The schema with the columns that were left out, for a model that takes them; None where there are none.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    schema
+        A schema from which columns were left out.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    Schema | None
+        The schema with all columns, or None.
+    """
+    if not schema.notes:
+        return None
+    try:
+        found = draft_schema(data, **asked, everything=True)
+    except FairbitsError:  # a column of lists, or numbers that no code can hold: no model takes it from here
+        return None
+    kept = ", ".join(name for name in found.names if name not in schema.names)
+    if not kept:
+        return None
+    return replace(
+        found,
+        notes=(
+            *found.notes,
+            f"kept in the schema, though dates and identifiers tell little about people, because the model does not "
+            f"take people without: {kept}.",
+        ),
+    )
+
+
+def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
+    """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    Schema | None
+        The schema, or None where no text reads like a number.
+    """
+    import pyarrow as pa
+
+    changed, read = data, []
+    for place, name in enumerate(data.column_names):
+        kind = data[name].type
+        if name == asked.get("target") or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        present = data[name].drop_null().unique().to_pylist()
+        if present and all(text.isascii() and text.strip().isdecimal() and len(text) < 16 for text in present):
+            changed = changed.set_column(place, name, plain(data[name]).cast(pa.int64()))
+            read.append(name)
+    if not read:
+        return None
+    try:
+        found = draft_schema(changed, **asked)
+    except FairbitsError:
+        return None
+    note = f"texts of digits are taken as numbers, because the model does not take them as texts: {', '.join(read)}."
+    return replace(found, notes=(*found.notes, note))
+
+
+def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
+    """What else a model may have been trained on, for one that does not take the schema as it is.
+
+    Parameters
+    ----------
+    data
+        The table, as Arrow has it.
+    schema
+        The schema that is tried first.
+    **asked
+        Options of :func:`draft_schema`.
+
+    Returns
+    -------
+    tuple[Schema, ...]
+        With the columns that were left out; with texts of digits as numbers.
+    """
+    found = (wider_schema(data, schema, **asked), numeric_schema(data, **asked))
+    return tuple(one for one in found if one is not None)
+
+
+def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
+    """The schema without what the model never sees, protected attributes excepted; None where it sees everything.
+
+    Parameters
+    ----------
+    schema
+        The attributes, and what is decided.
+    encoding
+        How attributes become inputs of the model.
+
+    Returns
+    -------
+    Schema | None
+        The smaller schema, or None.
+    """
+    unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
+    kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
+    named = {name for rule in schema.rules for name in (schema.names[i] for i in rule.columns)}
+    if not unseen or not kept or named & {attribute.name for attribute in unseen}:
+        return None
+    names = ", ".join(attribute.name for attribute in unseen)
+    return replace(
+        schema, attributes=kept, notes=(*schema.notes, f"left out of the schema: {names} (the model never sees it).")
+    )
