@@ -40,7 +40,7 @@ ASKED_TWICE = 256
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CertifyOptions:
     """How a model is to be certified.
 

@@ -61,7 +61,7 @@ def diff_subjects(
     people
         How many are compared at most, drawn by the seed; None takes all, or as many as can be asked in half a minute.
     command
-        What was typed, for the page.
+        What makes it again; where only some are compared, the number of people is added.
 
     Returns
     -------
@@ -108,7 +108,8 @@ def diff_subjects(
         parted=parted,
         adds_most=adds,
         notes=(*drawn, *_notes(a, b, why)),
-        command=command,
+        # The clock may have had a say in who is compared: the command names the number.
+        command=f"{command} --people {len(table)}" if command and len(table) < len(a.table) else command,
     )
 
 

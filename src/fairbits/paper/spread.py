@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError
-from fairbits.paper.contest import Arena, Contest
+from fairbits.paper.arena import Arena
+from fairbits.paper.contest import Contest
 from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
 from fairbits.subject import Subject
 

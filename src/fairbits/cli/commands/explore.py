@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import granting
+from fairbits.cli.grants import granting
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairbits.cli.command import StrictCommand
-from fairbits.cli.options import Subject, Threads, granting, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import Subject, Threads, threads_of
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions

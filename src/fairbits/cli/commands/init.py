@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Json, granting, names_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import AsIs, Json, names_of
 from fairbits.cli.output import print_json
 from fairbits.errors import ModelError, OptionError, choose_from
 
