@@ -3,9 +3,11 @@
     git archive 99a7e80^ src | tar -x -C /tmp/before
     python -m benchmarks.one_path /tmp/before/src src
 
-Each round starts a process for every folder and strategy; figures are people asked about per second of CPU time of that
-process, after a short search that loads the kernels, and without what any search costs, however short. Both states must
-do the same work, so options are given and the people found are compared.
+One process for each state stays for the whole comparison; a round is one search by each of them, the one right after
+the other, and who begins alternates. What is compared is the CPU time of whole searches, from the table to the summary.
+The figure is the median of the rounds' ratios with the interval of that median (order statistics, 95 %), so that a
+machine that is slower now than before does not matter, and noise shows. Both states must do the same work, so options
+are given and the people found are compared.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
+
+from benchmarks.intervals import median_interval
 
 CODE = """
 import sys, tempfile, time
@@ -31,24 +36,32 @@ def search(evaluations):
     with tempfile.TemporaryDirectory() as folder:
         return search_subject(subject, settings, Path(folder) / "run").summary
 search(5000)
-marks = [time.process_time()]
-for evaluations in (people // 4, people):  # the difference of the two leaves out what a search costs by itself
-    found = search(evaluations)
-    marks.append(time.process_time())
-spent = (marks[2] - marks[1]) - (marks[1] - marks[0])
-print((people - people // 4) / spent, found["evaluations"], found["cases"], found["id_cases"])
+for _ in sys.stdin:
+    begin = time.process_time()
+    found = search(people)
+    print(time.process_time() - begin, found["evaluations"], found["cases"], found["id_cases"], flush=True)
 """
 
 
-def speed(source: Path, subject: str, strategy: str, people: int) -> tuple[float, tuple[str, ...]]:
-    """People a second of CPU in a process of its own, and what it found."""
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, subject, strategy, str(people)],
-        capture_output=True, text=True, check=True, env=environment,
-    )  # fmt: skip
-    rate, *found = done.stdout.split()
-    return float(rate), tuple(found)
+class State:
+    """A process that searches with one state of the source."""
+
+    def __init__(self, source: Path, subject: str, strategy: str, people: int):
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", CODE, subject, strategy, str(people)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(source)},
+        )  # fmt: skip
+
+    def search(self) -> tuple[float, tuple[str, ...]]:
+        """Seconds of CPU of one search, and what it found."""
+        print(file=self._process.stdin, flush=True)
+        answer: IO[str] = self._process.stdout  # type: ignore[assignment] # a pipe
+        seconds, *found = answer.readline().split()
+        return float(seconds), tuple(found)
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 def main() -> None:
@@ -57,22 +70,27 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--subject", default="census")
     parser.add_argument("--strategies", default="climb,dice")
-    parser.add_argument("--people", type=int, default=400_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--people", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=24)
     chosen = parser.parse_args()
-    print("| strategy | people/s of CPU before | after | ratio of medians | ratio of bests | the same people found |")
-    print("| --- | --: | --: | --: | --: | --- |")
+    print("| strategy | CPU s before | after | speed after / before | interval (95 %) | the same people found |")
+    print("| --- | --: | --: | --: | --- | --- |")
     for strategy in chosen.strategies.split(","):
-        rates: dict[Path, list[float]] = {chosen.before: [], chosen.after: []}
-        found = {}
-        for _ in range(chosen.rounds):
-            for source, own in rates.items():
-                rate, found[source] = speed(source, chosen.subject, strategy, chosen.people)
-                own.append(rate)
-        before, after = (statistics.median(rates[source]) for source in (chosen.before, chosen.after))
-        best = max(rates[chosen.after]) / max(rates[chosen.before])
-        same = "yes" if found[chosen.before] == found[chosen.after] else f"no: {found}"
-        print(f"| {strategy} | {before:,.0f} | {after:,.0f} | {after / before:.3f} | {best:.3f} | {same} |", flush=True)
+        states = [State(source, chosen.subject, strategy, chosen.people) for source in (chosen.before, chosen.after)]
+        seconds: list[list[float]] = [[], []]
+        found: list[tuple[str, ...]] = [(), ()]
+        for number in range(chosen.rounds):
+            for one in (0, 1) if number % 2 == 0 else (1, 0):
+                spent, found[one] = states[one].search()
+                seconds[one].append(spent)
+        for state in states:
+            state.close()
+        ratio, low, high = median_interval([a / b for a, b in zip(*seconds, strict=True)])
+        same = "yes" if found[0] == found[1] else f"no: {found}"
+        before, after = map(statistics.median, seconds)
+        print(
+            f"| {strategy} | {before:.2f} | {after:.2f} | {ratio:.3f} | {low:.3f} to {high:.3f} | {same} |", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ import threading
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from fairbits.data import load_subject
 from fairbits.engine import ahead
 from fairbits.engine.clock import work_time
 from fairbits.engine.kernels import compiler
-from fairbits.measure import evaluator_of
+from fairbits.engine.threads import leaving_a_core, share
 from fairbits.search import Budget, Settings, search_subject
 
 
@@ -31,7 +30,7 @@ def no_process(monkeypatch):
 
 def test_nothing_is_started_where_all_is_on_disk(monkeypatch, no_process) -> None:
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: True)
-    with ahead.compiled_ahead():
+    with ahead.compiled_ahead(3):
         assert not compiler.compiled_elsewhere
 
 
@@ -39,7 +38,7 @@ def test_nothing_is_started_where_all_is_on_disk(monkeypatch, no_process) -> Non
 def test_nothing_is_started_on_one_core(monkeypatch, no_process, cores) -> None:
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: cores)
-    with ahead.compiled_ahead():
+    with ahead.compiled_ahead(3):
         assert not compiler.compiled_elsewhere
 
 
@@ -50,7 +49,7 @@ def test_an_audit_goes_on_where_no_process_may_be_started(monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    with ahead.compiled_ahead():
+    with ahead.compiled_ahead(3):
         assert not compiler.compiled_elsewhere
 
 
@@ -65,7 +64,7 @@ def test_the_process_ends_with_the_audit(monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    with contextlib.suppress(KeyError), ahead.compiled_ahead():
+    with contextlib.suppress(KeyError), ahead.compiled_ahead(3):
         assert len(compiler.compiled_elsewhere) == 1
         raise KeyError("whatever ends the audit")
     assert started[0].returncode is not None
@@ -99,9 +98,33 @@ def test_an_audit_waits_for_the_kernel_that_is_being_compiled_and_no_other() -> 
 
 def test_nobody_waits_for_a_process_that_has_ended() -> None:
     progress = ahead._Progress(SimpleNamespace(stdout=io.StringIO("study_chunk\n")))
-    while progress._current is not None:
+    while progress.at_work():
         time.sleep(0.001)
     assert not progress.wait("study_chunk")
+
+
+def test_work_leaves_a_core_to_the_process(monkeypatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    begun, at_work = [], [True]
+
+    def names(threads: int) -> int:
+        begun.clear()
+        together = threading.Barrier(threads)
+
+        def run(_start: int) -> None:
+            begun.append(threading.current_thread().name)
+            together.wait(10)  # nobody goes on before so many have begun
+
+        share(run, range(threads), 3)
+        return len(set(begun))
+
+    with leaving_a_core(lambda: at_work[0]):
+        assert names(2) == 2
+        share(lambda _start: begun.append(threading.current_thread().name), range(50), 3)
+        assert len(set(begun)) <= 2
+        at_work[0] = False
+        assert names(3) == 3
+    assert names(3) == 3
 
 
 def test_waiting_is_no_work(monkeypatch) -> None:
@@ -112,12 +135,9 @@ def test_waiting_is_no_work(monkeypatch) -> None:
 
 def test_made_up_people_need_the_same_kernels_as_real_ones(tmp_path) -> None:
     german = load_subject("german")
-    for step in ahead._steps():
+    for step in ahead._steps(len(german.schema.free_columns)):
         step()
     before = {kernel.py_func.__name__: len(kernel.signatures) for kernel in ahead.SLOW}
-    evaluator = evaluator_of(german)
-    rows = german.table.codes[:2]
-    evaluator.foresight(rows, np.zeros(2, np.int64))
     settings = Settings(budget=Budget(evaluations=1200), strategy="climb", options={"seeds": 50}, threads=1)
     search_subject(german, settings, tmp_path / "run")
     assert {kernel.py_func.__name__: len(kernel.signatures) for kernel in ahead.SLOW} == before

@@ -21,6 +21,8 @@ from .gradient import gradients as gradients
 from .interventions import Effects as Effects
 from .interventions import accuracies as accuracies
 from .interventions import study as study
+from .isolation import IsolationTrees as IsolationTrees
+from .isolation import isolation_depths as isolation_depths
 from .kernels.box_bounds import bound_boxes as bound_boxes
 from .kernels.box_counts import BINS as BINS
 from .kernels.box_people import FLIPPING as FLIPPING

@@ -1,10 +1,11 @@
 """Kernels compiled ahead: on a machine that has none yet, a second process compiles while an audit is at work.
 
-It is a fresh interpreter that knows nothing of the model: it calls the engine with a network of a few neurons, in the
-order in which an audit needs the kernels, and its results lie in the cache on disk, where the audit finds them. The
-first ones, which measure people and compare them with rows, are left to the audit, which would only wait for them. It
-says which kernel it is at, so that the audit waits for that one rather than compile it too. It ends with the audit:
-its standard input closes then, whatever ended the audit. What it did not get to is compiled as if it were not there.
+It is a fresh interpreter that knows nothing of the model but how many attributes people have: it calls the engine with
+a network of a few neurons, and its results lie in the cache on disk, where the audit finds them. The kernels that score
+people and differentiate their scores have parts in common: they are left to the audit, which needs them first. The
+others are compiled here in the order in which the audit needs them, and are left a core for it. The process says which
+kernel it is at, so that the audit waits for that one rather than compile it too. It ends with the audit: its standard
+input closes then, whatever ended the audit. What it did not get to is compiled as if it were not there.
 """
 
 from __future__ import annotations
@@ -26,36 +27,45 @@ from fairbits.engine.box_layers import box_network
 from fairbits.engine.compilation import plan_of
 from fairbits.engine.distances import widest, widest_chunk
 from fairbits.engine.evaluation import classes
-from fairbits.engine.forecast import contributions_of
-from fairbits.engine.gradient import foresight
+from fairbits.engine.forecast import Foresight, contributions_of
 from fairbits.engine.interventions import accuracies, study
+from fairbits.engine.isolation import IsolationTrees, isolation_depths, walk_chunk
 from fairbits.engine.kernels.box_bounds import bound_boxes
 from fairbits.engine.kernels.box_counts import BINS
 from fairbits.engine.kernels.box_people import flipping_people
 from fairbits.engine.kernels.compiler import compiled_elsewhere, is_on_disk
-from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.interventions import accuracy_chunk, study_chunk
 from fairbits.engine.kernels.masked_twins import masked
 from fairbits.engine.kernels.moves import Domain, Outlook, change_chunk, change_some
+from fairbits.engine.kernels.scan import nearest_chunk
+from fairbits.engine.nearest import NearestRow
+from fairbits.engine.program import round_up
+from fairbits.engine.seen import Seen
+from fairbits.engine.threads import leaving_a_core
 from fairbits.models import Do, Network
 
 #: The kernels that take longest; where all are on disk, no process is started.
-SLOW = (gradients_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
-_CODE = "from fairbits.engine.ahead import compile_all; compile_all()"
+SLOW = (nearest_chunk, walk_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
+_CODE = "from fairbits.engine.ahead import compile_all; compile_all({})"
 
 
 @contextlib.contextmanager
-def compiled_ahead() -> Iterator[None]:
+def compiled_ahead(free: int) -> Iterator[None]:
     """Compile what an audit of a network will need in a second process, where kernels are missing and cores are not.
 
     Results are the same with and without it.
+
+    Parameters
+    ----------
+    free
+        How many attributes are not protected.
     """
     if _cores() < 2 or not sys.executable or getattr(sys, "frozen", False) or all(map(is_on_disk, SLOW)):
         yield
         return
     try:
         process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-P", "-c", _CODE],
+            [sys.executable, "-P", "-c", _CODE.format(free)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
     except OSError:  # no more processes allowed: the audit compiles by itself
@@ -64,7 +74,8 @@ def compiled_ahead() -> Iterator[None]:
     progress = _Progress(process)
     compiled_elsewhere.append(progress.wait)
     try:
-        yield
+        with leaving_a_core(progress.at_work):
+            yield
     finally:
         compiled_elsewhere.remove(progress.wait)
         process.kill()
@@ -72,10 +83,10 @@ def compiled_ahead() -> Iterator[None]:
 
 
 class _Progress:
-    """Which kernel the other process is at."""
+    """Which kernel the other process is at: none ("") between two of them, None once it has ended."""
 
     def __init__(self, process: subprocess.Popen[str]):
-        self._current: str | None = None
+        self._current: str | None = ""
         self._changed = threading.Condition()
         threading.Thread(target=self._follow, args=(process.stdout,), daemon=True).start()
 
@@ -89,6 +100,16 @@ class _Progress:
         with self._changed:
             self._current = name
             self._changed.notify_all()
+
+    def at_work(self) -> bool:
+        """Whether the other process has kernels left to compile.
+
+        Returns
+        -------
+        bool
+            False once it has ended.
+        """
+        return self._current is not None
 
     def wait(self, name: str) -> bool:
         """Wait while the other process is at a kernel.
@@ -144,12 +165,18 @@ class _Announcer(event.Listener):  # type: ignore[misc] # Numba has no types
         self._depth -= 1
 
 
-def compile_all() -> None:
-    """Compile the kernels of an audit in the order in which it needs them: the whole of the second process."""
+def compile_all(free: int) -> None:
+    """Compile the kernels of an audit in the order in which it needs them: the whole of the second process.
+
+    Parameters
+    ----------
+    free
+        How many attributes are not protected.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the audit, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     event.register("numba:compile", _Announcer())
-    for step in _steps():
+    for step in _steps(free):
         step()
         _announce("")
 
@@ -164,13 +191,19 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _steps() -> Iterator[Callable[[], object]]:
-    """Calls of the engine about one person of a made-up schema, whose arrays have the types of every other one."""
+def _steps(free: int) -> Iterator[Callable[[], object]]:
+    """Calls of the engine about one person of a made-up schema, whose arrays have the types of every other one.
+
+    Parameters
+    ----------
+    free
+        How many attributes are not protected: rows are compared by a kernel with as many bits to count them.
+    """
     schema = Schema(
         attributes=(
             Category(name="group", labels=("a", "b"), protected=True),
             Category(name="kind", labels=("c", "d", "e")),
-            Integer(name="amount", low=0, high=9),
+            *(Integer(name=f"amount {i}", low=0, high=9) for i in range(1, max(free, 2))),
         ),
         target="outcome",
         classes=("no", "yes"),
@@ -178,15 +211,22 @@ def _steps() -> Iterator[Callable[[], object]]:
     encoding, twins = Encoding.one_hot(schema), Twins(schema)
     shapes = [(encoding.width, 3), (3, 2), (2, 1)]
     network = Network.build([np.full(shape, 0.1) for shape in shapes], [np.zeros(width) for _, width in shapes])
-    people, first, dos = np.zeros((1, len(schema))), np.zeros(1, np.int64), [Do(0, 0, 0.0)]
+    people, dos = np.zeros((1, len(schema))), [Do(0, 0, 0.0)]
     plan, columns = plan_of(network, encoding, twins), np.array(schema.free_columns, dtype=np.int64)
     figures = {"epsilon": 0.1, "partition": "grid", "threads": 1}
 
     def propose() -> None:
-        domain = Domain(columns, np.ones(2), np.ones(2), np.ones(2), np.ones(2, np.bool_))
-        known = foresight(plan, people, first, threads=1)
+        ones = np.ones(len(columns))
+        domain = Domain(columns, ones, ones.copy(), ones.copy(), ones.astype(np.bool_))
+        inner = np.zeros((1, round_up(int(plan.program.widths[0]))), np.float32)
+        known = Foresight(np.zeros(people.shape, np.float32), inner)
         outlook, rng = Outlook(np.zeros(1), np.zeros(1), known, known), np.random.default_rng(0)
         change_some(domain, people, contributions_of(plan, columns), outlook, rng, twins=2, threads=1)
+
+    def walk() -> None:
+        node, nodes = np.zeros(1, np.uint32), np.zeros((1, 2), np.uint32)
+        trees = IsolationTrees(node, np.zeros(1), nodes, np.zeros(1, np.float32), node, 0)
+        isolation_depths(trees, people, threads=1)
 
     def bound() -> None:
         boxes = box_network(network, schema, encoding, twins)
@@ -200,15 +240,17 @@ def _steps() -> Iterator[Callable[[], object]]:
         layers = box_network(network, schema, encoding, twins).layers
         flipping_people(layers, 0.0, np.zeros((1, 2)), np.zeros(1, np.bool_))
 
-    yield lambda: foresight(plan, people, first, threads=1)
+    yield lambda: NearestRow(schema, people).find(people)
+    yield walk
+    yield lambda: Seen(capacity_hint=0).add(np.arange(2000, dtype=np.uint64))  # so many that it grows
     yield propose
-    yield bound
-    yield flip
+    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
     yield lambda: study(network, encoding, twins, people, dos, epsilon=0.1, partition="grid", threads=1)
     yield lambda: accuracies(network, encoding, people, np.zeros(1), dos, threads=1)
-    yield lambda: masked(np.zeros((1, 2), np.float32), np.ones((1, 2), np.bool_), **figures)  # type: ignore[arg-type]
     yield lambda: classes(np.zeros((1, 2), np.float32), **figures)  # type: ignore[arg-type]
-    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
+    yield lambda: masked(np.zeros((1, 2), np.float32), np.ones((1, 2), np.bool_), **figures)  # type: ignore[arg-type]
+    yield flip
+    yield bound
 
 
 __all__ = ["compile_all", "compiled_ahead"]

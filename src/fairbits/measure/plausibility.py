@@ -11,38 +11,20 @@ that a person can exist. It sees rare values best and rare combinations of commo
 Protected attributes are left out: a case is a person whatever the twin.
 """
 
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Schema
-from fairbits.engine import compiled, spread, writeable
+from fairbits.engine import IsolationTrees, isolation_depths
 
 #: Percentiles hardly move beyond this many, and each costs every case about 1 %.
 TREES = 60
 #: Rows that each tree is grown from, as in the paper: more would hide the unusual behind each other.
 ROWS_PER_TREE = 256
-#: People who go through a tree together: their features stay in the first cache.
-_BLOCK = 128
-#: About how many of the engine's multiply-adds a step down a tree is worth.
-_STEP = 200
-
-
-class _Forest(NamedTuple):
-    """All trees in one set of arrays. A leaf's children are the leaf itself, so that every walk has the same length."""
-
-    feature: npt.NDArray[np.uint32]
-    threshold: npt.NDArray[np.float64]
-    children: npt.NDArray[np.uint32]  # (nodes, 2): at most the threshold, and above
-    depth: npt.NDArray[np.float32]  # how far down a leaf is, with the expected rest of a walk through its rows
-    roots: npt.NDArray[np.uint32]
-    steps: int
 
 
 class Plausibility:
@@ -94,14 +76,7 @@ class Plausibility:
         return features
 
     def _depths(self, codes: Codes, *, threads: int | None) -> npt.NDArray[np.float32]:
-        features, depths = self._features(codes), np.empty(len(codes), np.float32)
-
-        def run(start: int, stop: int) -> None:
-            walk_chunk(self._forest, writeable(features[start:stop]), depths[start:stop])
-
-        steps = max(self._forest.steps, 1)  # one row, or equal ones, make trees of a single leaf
-        spread(run, len(codes), _STEP * steps * len(self._forest.roots), threads)
-        return depths
+        return isolation_depths(self._forest, self._features(codes), threads=threads)
 
 
 def _by_frequency(codes: Codes, values: int) -> Codes:
@@ -112,14 +87,14 @@ def _by_frequency(codes: Codes, values: int) -> Codes:
     return ranks
 
 
-def _grown(features: Codes) -> _Forest:
+def _grown(features: Codes) -> IsolationTrees:
     from sklearn.ensemble import IsolationForest
 
     sample = min(ROWS_PER_TREE, len(features))
     fitted = IsolationForest(n_estimators=TREES, max_samples=sample, random_state=0, n_jobs=1).fit(features)
     parts = [_tree(tree.tree_) for tree in fitted.estimators_]
     starts = np.cumsum([0, *(len(part[0]) for part in parts[:-1])])
-    return _Forest(
+    return IsolationTrees(
         np.concatenate([part[0] for part in parts]).astype(np.uint32),
         np.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] + start for part, start in zip(parts, starts, strict=True)]).astype(np.uint32),
@@ -146,38 +121,3 @@ def _expected_depth(rows: npt.NDArray[Any]) -> Codes:
     n = np.maximum(rows.astype(np.float64), 2.0)
     average = 2.0 * (np.log(n - 1.0) + np.euler_gamma) - 2.0 * (n - 1.0) / n
     return np.where(rows > 2, average, np.where(rows == 2, 1.0, 0.0))
-
-
-@compiled
-def walk_chunk(forest, features, depths):
-    """Mean depth that each person reaches, a block of people through one tree after the other.
-
-    Positions are unsigned, so that Numba does not test each of them for being negative.
-
-    Parameters
-    ----------
-    forest
-        Trees as flat arrays.
-    features
-        People as the forest sees them, (n, features).
-    depths
-        Where the depths go, (n,).
-    """
-    width = np.uint32(features.shape[1])
-    flat, children = features.ravel(), forest.children.ravel()
-    at = np.empty(_BLOCK, np.uint32)
-    for first in range(0, len(features), _BLOCK):
-        people = min(_BLOCK, len(features) - first)
-        depths[first : first + people] = 0
-        for root in forest.roots:
-            at[:] = root
-            for _ in range(forest.steps):
-                for person in range(people):
-                    node = at[np.uint32(person)]
-                    place = np.uint32(first + person) * width + forest.feature[node]
-                    above = flat[place] > forest.threshold[node]
-                    at[np.uint32(person)] = children[np.uint32(2) * node + np.uint32(above)]
-            for person in range(people):
-                depths[first + person] += forest.depth[at[np.uint32(person)]]
-        for person in range(people):
-            depths[first + person] /= np.float32(len(forest.roots))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.box_counts import SHARE_ROUNDING, count_people, least_value, share_above, share_flipping
 from fairbits.engine.kernels.box_neurons import bound_neurons, forward, lower
 from fairbits.engine.kernels.box_people import FLIPPING, OPEN, STEADY, ask_everybody
-from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.kernels.compiler import compiled, linked_raw
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -173,7 +173,7 @@ def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
             )  # fmt: skip
 
 
-@linked
+@linked_raw
 def _smallest(values: Any) -> Any:
     """``values.min()``, which takes Numba ten times as long to compile; NaN where there is one."""
     best = values[0]
@@ -184,7 +184,7 @@ def _smallest(values: Any) -> Any:
     return best
 
 
-@linked
+@linked_raw
 def _largest(values: Any) -> Any:
     """``values.max()``; NaN where there is one."""
     best = values[0]
@@ -195,7 +195,7 @@ def _largest(values: Any) -> Any:
     return best
 
 
-@linked
+@linked_raw
 def _side(
     layers: Any, side: int, cut: float, low: Any, high: Any, centre: Any, first: Any, last: Any, mask: Any, rows: Any,
     slopes: Any, front: Any, blur: Any, added: Any,
@@ -221,7 +221,7 @@ def _side(
     return floor, constant
 
 
-@linked
+@linked_raw
 def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1

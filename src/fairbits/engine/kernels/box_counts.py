@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.engine.kernels.compiler import linked
+from fairbits.engine.kernels.compiler import linked, linked_raw
 
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
@@ -55,7 +55,7 @@ def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> 
     return total
 
 
-@linked
+@linked_raw
 def count_people(first: Any, last: Any, mask: Any) -> Any:
     """How many people a box holds.
 
@@ -83,7 +83,7 @@ def count_people(first: Any, last: Any, mask: Any) -> Any:
     return total
 
 
-@linked
+@linked_raw
 def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
     layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
@@ -164,7 +164,7 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
     return smallest, step, rounded, SUM_ROUNDING * span
 
 
-@linked
+@linked_raw
 def share_above(
     layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
@@ -199,7 +199,7 @@ def share_above(
     return total
 
 
-@linked
+@linked_raw
 def share_flipping(
     layers: Any,
     below: Any,

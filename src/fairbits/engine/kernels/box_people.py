@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.kernels.compiler import compiled, linked_raw
 
 #: What is known about a box: something may be open in it; nobody flips; everybody flips.
 OPEN, STEADY, FLIPPING = 0, 1, 2
 
 
-@linked
+@linked_raw
 def next_value(bits: Any, after: int) -> Any:
     """The next member of a set that is written as a bit mask, or −1.
 
@@ -34,7 +34,7 @@ def next_value(bits: Any, after: int) -> Any:
     return -1
 
 
-@linked
+@linked_raw
 def _margin(layers: Any, person: Any, z: int, rows: Any) -> Any:
     """The margin of one twin of one person, within the slack."""
     widths = layers.widths
@@ -64,7 +64,7 @@ def _margin(layers: Any, person: Any, z: int, rows: Any) -> Any:
     return total
 
 
-@linked
+@linked_raw
 def ask_everybody(
     layers: Any, cut: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, margins: Any, box: int,
     status: Any, steady: Any, flipping: Any,

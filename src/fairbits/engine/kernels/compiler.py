@@ -211,6 +211,22 @@ def linked(function: Callable[..., Any]) -> Any:
     return _part(function, PartCompiler)
 
 
+def linked_raw(function: Callable[..., Any]) -> Any:
+    """The same for a part that is optimised in its kernel only: quicker to compile, and not for hot loops.
+
+    Parameters
+    ----------
+    function
+        Part of a kernel.
+
+    Returns
+    -------
+    Any
+        The function for Numba.
+    """
+    return _part(function, RawCompiler)
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Make a part that is put into every caller: an array crosses a call boundary as seven arguments, too dear in a
     hot loop.
@@ -228,8 +244,8 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _part(function, PartCompiler, forceinline=True)
 
 
-def merged(function: Callable[..., Any]) -> Any:
-    """Make a part that is put into its caller as it stands, and optimised there only, which is quicker to compile.
+def inlined_raw(function: Callable[..., Any]) -> Any:
+    """The same for a part that is optimised in its caller only, which is quicker to compile.
 
     LLVM makes 3 % slower code of the kernel that scores twins that way: its parts are ``inlined``.
 

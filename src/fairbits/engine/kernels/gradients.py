@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid_slope, steepen
-from fairbits.engine.kernels.compiler import compiled, merged
+from fairbits.engine.kernels.compiler import compiled, inlined_raw
 from fairbits.engine.kernels.evaluate import add_lookups, dense, harmless, prefetch_codes, read_codes
 from fairbits.engine.kernels.memory import load, splat, store, store_totals, transpose
 from fairbits.engine.kernels.simd import PEOPLE, add, div, fma, leaky, leaky_slope, minimum, mul, sub
@@ -21,7 +21,7 @@ ZERO, ONE = np.float32(0), np.float32(1)
 INFINITY = np.float32(np.inf)
 
 
-@merged
+@inlined_raw
 def read_twins(program, twins, first, tile):
     """Put the row of each person's twin behind the rows of the merged tables.
 
@@ -41,7 +41,7 @@ def read_twins(program, twins, first, tile):
         tile[np.uint64(at + person)] = np.float32(program.twin_rows + twins[np.uint64(first + person)])
 
 
-@merged
+@inlined_raw
 def activation(program, adjoint, tile, layer):
     """Put the outputs of a layer into ``near``; its pre-activations stay where they are.
 
@@ -65,7 +65,7 @@ def activation(program, adjoint, tile, layer):
         activate(tile, before, program.near, count, program.curves[layer], program.alphas[layer])
 
 
-@merged
+@inlined_raw
 def activation_slope(program, adjoint, tile, layer, target):
     """Turn the gradient at a layer's outputs, in place, into that at its pre-activations.
 
@@ -92,7 +92,7 @@ def activation_slope(program, adjoint, tile, layer, target):
         steepen(tile, before, target, count, program.curves[layer], program.alphas[layer])
 
 
-@merged
+@inlined_raw
 def head_slope(program, adjoint, tile, layer, score):
     """Put the gradient at the outputs x of the last layer into ``near``.
 
@@ -138,7 +138,7 @@ def head_slope(program, adjoint, tile, layer, score):
             store(tile, program.near + j * PEOPLE, mul(scale, load(tile, program.near + j * PEOPLE)))
 
 
-@merged
+@inlined_raw
 def there_and_back(program, adjoint, tile, h, score):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
@@ -174,7 +174,7 @@ def there_and_back(program, adjoint, tile, h, score):
         bias += outputs
 
 
-@merged
+@inlined_raw
 def step_place(adjoint, tile, attribute, person):
     """Where a person's row of an attribute's steps begins.
 
@@ -198,7 +198,7 @@ def step_place(adjoint, tile, attribute, person):
     return row, adjoint.table_starts[np.uint64(attribute)]
 
 
-@merged
+@inlined_raw
 def transpose_layer(tile, gradient, h, stride):
     """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes.
 
@@ -219,7 +219,7 @@ def transpose_layer(tile, gradient, h, stride):
         transpose(tile, gradient + j * PEOPLE)
 
 
-@merged
+@inlined_raw
 def table_steps(adjoint, tile, gradient, stride):
     """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time.
 
@@ -251,7 +251,7 @@ def table_steps(adjoint, tile, gradient, stride):
             store_totals(tile, adjoint.found + person * attributes + attribute, a, b, c, d)
 
 
-@merged
+@inlined_raw
 def finite(adjoint, tile, end):
     """Whether all results up to a position of the tile's buffer are finite.
 
@@ -276,7 +276,7 @@ def finite(adjoint, tile, end):
     return harmless(trouble)
 
 
-@merged
+@inlined_raw
 def write(adjoint, tile, first, people, moves, result):
     """Write the derivatives of the tile's people to their columns.
 
@@ -305,7 +305,7 @@ def write(adjoint, tile, first, people, moves, result):
             result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
 
 
-@merged
+@inlined_raw
 def write_inner(tile, gradient, stride, first, people, inner):
     """Write the gradients at the first layer.
 

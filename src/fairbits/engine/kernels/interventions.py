@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
-from fairbits.engine.kernels.compiler import compiled, merged
+from fairbits.engine.kernels.compiler import compiled, inlined_raw
 from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
 from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
 from fairbits.engine.kernels.partition import sweep, to_bins
@@ -64,7 +64,7 @@ class Decision(NamedTuple):
     threshold: np.float32
 
 
-@merged
+@inlined_raw
 def start_tile(program, codes, first, tile):
     """Put the people of a tile through the first layer, without the part of the twins.
 
@@ -90,7 +90,7 @@ def start_tile(program, codes, first, tile):
     return usable
 
 
-@merged
+@inlined_raw
 def shared_layers(program, tile, twin, held):
     """Run one twin through the layers that no intervention changes, and the pre-activation after them.
 
@@ -127,7 +127,7 @@ def shared_layers(program, tile, twin, held):
                 store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
 
 
-@merged
+@inlined_raw
 def later_layers(program, tile, held, do, weight, bias):
     """Run one intervention through the rest of the network.
 
@@ -170,7 +170,7 @@ def later_layers(program, tile, held, do, weight, bias):
     return near
 
 
-@merged
+@inlined_raw
 def places(program, held):
     """Where the weights and biases of the layer after the intervened one begin.
 
@@ -193,7 +193,7 @@ def places(program, held):
     return weight, bias
 
 
-@merged
+@inlined_raw
 def count_classes(tile, start, m, epsilon):
     """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes.
 
@@ -230,7 +230,7 @@ def count_classes(tile, start, m, epsilon):
     return k
 
 
-@merged
+@inlined_raw
 def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
     """Keep the scores of one twin under one intervention, and count the favourable decisions.
 
@@ -288,7 +288,7 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold
     return trouble
 
 
-@merged
+@inlined_raw
 def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
     """Count the classes under one intervention of the block and write the people's figures.
 
