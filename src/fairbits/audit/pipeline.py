@@ -17,7 +17,7 @@ from fairbits.audit.result import AuditResult
 from fairbits.audit.run import AuditRun
 from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
 from fairbits.engine import compiled_ahead, work_time
-from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure import Evaluator, evaluator_of, shared_evaluators
 from fairbits.models import HasActivations, HasTrees, Network
 from fairbits.report import (
     ReportData,
@@ -30,7 +30,7 @@ from fairbits.report import (
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json
+from fairbits.store import Run, new_folder, read_json, read_once
 from fairbits.subject import Subject, check_identity
 
 #: Repair is not begun after this share of the whole: it could not be ended in time.
@@ -72,10 +72,11 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
-    long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-    with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
-        return pipeline.do()
+    with shared_evaluators(), read_once():
+        pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
+        long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
+        with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
+            return pipeline.do()
 
 
 class Pipeline:

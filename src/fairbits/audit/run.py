@@ -270,9 +270,11 @@ class AuditRun(SubjectRun):
             Path of report.html.
         """
         from fairbits.report import compute_report, write_report
+        from fairbits.store import read_once
 
-        data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
-        return write_report(data, self.folder if out is None else Path(out))
+        with read_once():
+            data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
+            return write_report(data, self.folder if out is None else Path(out))
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:
