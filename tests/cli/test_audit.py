@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
 from fairbits.audit import AuditOptions, audit_subject
-from fairbits.audit.pipeline import Pipeline, is_current
+from fairbits.audit.content import is_current
+from fairbits.audit.pipeline import Pipeline
 from fairbits.audit.shares import Shares
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError

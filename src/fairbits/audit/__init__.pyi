@@ -2,6 +2,9 @@ from .alternatives import alternatives_to as alternatives_to
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .clock import StageProgress as StageProgress
+from .draft import check_draft as check_draft
+from .draft import check_ignored as check_ignored
+from .draft import draft_subject as draft_subject
 from .fleet import FleetSubject as FleetSubject
 from .fleet import audit_fleet as audit_fleet
 from .fleet import find_subjects as find_subjects

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from math import inf
 
 import numpy as np
 
-from fairbits.audit.clock import StageClock
+from fairbits.audit.clock import LateError, StageClock
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.measure import Evaluator, Measure
@@ -17,6 +18,10 @@ from fairbits.subject import Subject
 
 #: Values that neurons are held at between two looks at the clock.
 STEP = 64
+#: Repair is not begun after this share of the whole: it could not be ended in time.
+REPAIR_BEGIN = 0.6
+#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
+REPAIR_MEASURES = 10
 
 
 def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
@@ -56,6 +61,35 @@ def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: 
     each = (time.perf_counter() - begin) / len(more)
     rows = int((seconds - clock.now) / max(each, 1e-9))
     return None if rows >= len(table) else max(1, rows)
+
+
+def check_time(stage: str, clock: StageClock, measured: float) -> None:
+    """Refuse to begin a stage that could not be ended in time.
+
+    Parameters
+    ----------
+    stage
+        "debug" or "repair".
+    clock
+        Of the audit.
+    measured
+        Seconds that measuring the table took.
+
+    Raises
+    ------
+    LateError
+        With how to do the stage alone.
+    """
+    shares = clock.shares
+    limit = shares.debug_by if stage == "debug" else shares.repair_by
+    clock.until(stage, limit)("not begun")
+    left = limit - clock.now
+    late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
+    if stage == "repair" and limit < inf and late:
+        raise LateError(
+            f"it was not begun, because {left:.1f} s of {shares.seconds:g} s were left; do it with: "
+            f"fairbits repair {clock.folder}"
+        )
 
 
 def in_steps(progress: Callable[[str], None]) -> TryOut:

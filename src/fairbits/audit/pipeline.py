@@ -10,12 +10,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fairbits.audit.clock import LateError, StageClock, StageProgress
+from fairbits.audit.clock import StageClock, StageProgress
+from fairbits.audit.content import is_current
 from fairbits.audit.options import AuditOptions
-from fairbits.audit.pace import in_steps, rows_in_time
+from fairbits.audit.pace import check_time, in_steps, rows_in_time
 from fairbits.audit.result import AuditResult
 from fairbits.audit.run import AuditRun
 from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
+from fairbits.audit.study import keep_study, write_study
 from fairbits.engine import compiled_ahead, work_time
 from fairbits.measure import Evaluator, evaluator_of, shared_evaluators
 from fairbits.models import HasActivations, HasTrees, Network
@@ -25,18 +27,13 @@ from fairbits.report import (
     keep_measurement,
     kept_measurement,
     measure_rows,
-    proxies_of,
     write_report,
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, read_once
+from fairbits.store import Run, new_folder, read_once
 from fairbits.subject import Subject, check_identity
 
-#: Repair is not begun after this share of the whole: it could not be ended in time.
-REPAIR_BEGIN = 0.6
-#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
-REPAIR_MEASURES = 10
 #: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
 COMPILED_AHEAD = 10.0
 
@@ -213,48 +210,29 @@ class Pipeline:
             return self.clock.omit(stage, "kept")
         if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
             return self.clock.omit(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
-        return self.clock.tried(stage, lambda: work(run), check=lambda: self._check_time(stage))
-
-    def _check_time(self, stage: str) -> None:
-        """Refuse to begin a stage that could not be ended in time."""
-        limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
-        self.clock.until(stage, limit)("not begun")
-        left = limit - self.clock.now
-        late = self.clock.now > REPAIR_BEGIN * self.shares.seconds or left < REPAIR_MEASURES * self.measured
-        if stage == "repair" and limit < inf and late:
-            raise LateError(
-                f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
-                f"fairbits repair {self.folder}"
-            )
+        return self.clock.tried(stage, lambda: work(run), check=lambda: check_time(stage, self.clock, self.measured))
 
     def _proxies(self, run: Run) -> None:
         """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
         from fairbits.proxies import study_subject
-        from fairbits.store import write_json
 
-        if "proxies" in self.options.skip or self.stop():
+        options = self.options
+        if "proxies" in options.skip or self.stop():
             return self.clock.omit("proxies", "skipped")
-        kept = proxies_of(run.folder, self.subject)
-        made_with = self.subject.identity.document()
-        same = kept is not None and (kept.get("made_with") or {}).get("id") == made_with["id"]
-        if self.before is not None and kept is not None and same and self.options.by in (None, kept.get("by")):
-            stated = {"data_source": self.options.data_source, "distributed": self.options.distributed}
-            wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
-            if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
-                write_json(run.folder / "proxies.json", {**kept, "filing": wanted})
+        if self.before is not None and keep_study(run.folder, self.subject, options):
             return self.clock.omit("proxies", "kept")
 
         def work() -> None:
             found = study_subject(
                 self.subject,
-                by=self.options.by,
-                seed=self.options.seed,
+                by=options.by,
+                seed=options.seed,
                 columns=not self.shares.quick or not self.subject.schema.protected,
-                data_source=self.options.data_source,
-                distributed=self.options.distributed,
+                data_source=options.data_source,
+                distributed=options.distributed,
                 progress=self.clock.until("proxies", inf),
             )
-            write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
+            write_study(found, run.folder, self.subject)
 
         return self.clock.tried("proxies", work)
 
@@ -328,25 +306,6 @@ class Pipeline:
         notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
-
-
-def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there and was made from the cases that are there now, by their content.
-
-    Parameters
-    ----------
-    run
-        The run.
-    name
-        File name, such as debug.json.
-
-    Returns
-    -------
-    bool
-        True where the stage need not be done again.
-    """
-    path = run.folder / name
-    return path.is_file() and read_json(path).get("content") == run.content()
 
 
 def _never() -> bool:

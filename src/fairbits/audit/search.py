@@ -181,7 +181,7 @@ class SearchAudit(AuditedSubject):
         OptionError
             If an option makes no sense, or differs from that of the run.
         """
-        from fairbits.search import Budget, Settings, seconds_of
+        from fairbits.search import Budget, Settings, kept_settings, seconds_of
 
         asked: dict[str, Any] = {"seed": seed, "epsilon": epsilon, "partition": partition, "measure": measure}
         asked |= {"within": within, "min_plausibility": min_plausibility, "batch": batch}
@@ -190,7 +190,8 @@ class SearchAudit(AuditedSubject):
         named = plain if strategy is None else plain.with_strategy(strategy)
         asked |= {"strategy": None if strategy is None else named.strategy, "options": dict(named.options)}
         before = None if run is None else _opened(run)
-        chosen = _chosen(asked, before)
+        chosen = {name: value for name, value in asked.items() if value is not None}
+        chosen = chosen if before is None else kept_settings(before.manifest, asked)
         limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
         if limit is None:
             limit = _usual_budget(chosen.get("strategy"), before)
@@ -269,15 +270,6 @@ class SearchAudit(AuditedSubject):
         from fairbits.audit.run import AuditRun
 
         return AuditRun.open(folder, subject=self.subject)
-
-
-def _chosen(asked: dict[str, Any], run: Run | None) -> dict[str, Any]:
-    """What was asked for; of a run that goes on, its own settings."""
-    from fairbits.search import kept_settings
-
-    if run is None:
-        return {name: value for name, value in asked.items() if value is not None}
-    return kept_settings(run.manifest, asked)
 
 
 def _usual_budget(strategy: str | None, run: Run | None) -> Budget:

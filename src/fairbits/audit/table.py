@@ -122,8 +122,8 @@ class TableAudit(AuditedSubject):
         SchemaError
             Where nothing is protected, or a justified attribute is protected or not there.
         """
+        from fairbits.audit.study import write_study
         from fairbits.proxies import study_subject
-        from fairbits.store import write_json
 
         chosen = (justified,) if isinstance(justified, str) else None if justified is None else tuple(justified)
         found = study_subject(
@@ -137,8 +137,7 @@ class TableAudit(AuditedSubject):
         )
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
-            made_with = self.subject.identity.document()
-            write_json(Path(out) / "proxies.json", {**found.document(), "made_with": made_with})
+            write_study(found, Path(out), self.subject)
         return found
 
     def certify(

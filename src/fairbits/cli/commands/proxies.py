@@ -48,15 +48,12 @@ def proxies(
             data_source=data_source,
             distributed=distributed,
         )
-    from fairbits.measure import filing_of
-
-    papers = filing_of(found.groups, audit.subject, data_source=data_source, distributed=distributed)
     if as_json:
-        print_json({**found.document(), "filing": papers.document()})
+        print_json({**found.document(), "filing": found.filing().document()})
         return
     from fairbits.cli.render.proxies import show, show_filing
 
     if filing:
-        show_filing(papers)
+        show_filing(found.filing())
     else:
         show(found)
