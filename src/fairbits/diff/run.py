@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.diff.checks import check_same_people
 from fairbits.diff.layers import layer_shifts, parting
 from fairbits.diff.people import OwnDecisions, group_shifts, person_shifts
 from fairbits.diff.records import Changed, ModelDiff, Shift, SideFacts
