@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
@@ -26,6 +29,8 @@ from hypothesis import settings
 from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
+from fairbits.repair.proposals.distil import distilled
+from fairbits.scale.executors import processes
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -34,11 +39,27 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-@pytest.fixture(autouse=True)
-def quick_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things."""
-    monkeypatch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
-    monkeypatch.setattr("fairbits.repair.proposals.anew.UPDATES", (50, 100))
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: looking through it for garbage again and again took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(700, 10, 100)  # and the cycles that figures leave behind are not worth a look at everything
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_trainings() -> Iterator[None]:
+    """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things.
+
+    For the whole session, so that it holds for runs that several tests share, too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+        patch.setattr("fairbits.repair.proposals.anew.UPDATES", (20, 40))
+        patch.setattr("fairbits.repair.proposals.anew.STARTS", 2)
+        patch.setattr("fairbits.repair.proposals.anew.LESSONS", 100)
+        patch.setattr("fairbits.repair.proposals.retrain.UPDATES", 60)
+        patch.setitem(distilled.__kwdefaults__, "updates", 300)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +77,36 @@ def rng() -> np.random.Generator:
 def nurseries_are_kept() -> Iterator[None]:
     """Child processes in which files are tried out start once per worker and not once per file."""
     with sandbox.kept():
+        yield
+
+
+#: What worker processes need: imported once, by the process that they are forks of.
+PRELOADED = ["fairbits.search.run", "fairbits.debug.run", "fairbits.repair.run", "fairbits.engine.ahead"]
+PRELOADED += ["fairbits.scale.tasks", "sklearn.cluster", "sklearn.ensemble", "threadpoolctl", "tests.search.planted"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_are_forked() -> Iterator[None]:
+    """Importing everything takes a worker process longer than its work: here they are forks of one that has done so.
+
+    That they start from nothing is tested in scale/test_same.py, and by commands in processes of their own.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    used = SimpleNamespace(get_context=lambda _: context, parent_process=multiprocessing.parent_process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "multiprocessing", used)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody_waits_for_the_disk() -> Iterator[None]:
+    """What tests write outlives a process that is killed, as all files do; it need not outlive the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
         yield
 
 

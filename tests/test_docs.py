@@ -32,6 +32,8 @@ SNIPPETS = [
 @pytest.mark.parametrize(("document", "number", "code"), SNIPPETS, ids=lambda value: str(value)[:20])
 def test_snippets_run(document: str, number: int, code: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    for long, short in (('attack_budget="1s"', 'attack_budget="0.1s"'), ('budget="3s"', 'budget="1s"')):
+        code = code.replace(long, short)  # how long says nothing about the document
     exec(compile(code, f"{document}:{number}", "exec"), {})  # noqa: S102 - our own documents
     assert capsys.readouterr().out.strip()
 
@@ -52,7 +54,10 @@ def test_examples_in_docstrings_hold() -> None:
     for module in pkgutil.walk_packages(fairbits.__path__, "fairbits."):
         if module.name.endswith("__main__"):
             continue
-        result = doctest.testmod(importlib.import_module(module.name))
+        found = importlib.import_module(module.name)
+        if ">>>" not in Path(str(found.__file__)).read_text(encoding="utf-8"):
+            continue  # looking through all of its members for examples takes longer than the examples
+        result = doctest.testmod(found)
         assert result.failed == 0, module.name
         tried += result.attempted
     assert tried > 5

@@ -15,6 +15,15 @@ from fairbits.cli import main
 
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 
+#: `python -m fairbits`, with cases on disk ten times a second: a test that waits for some need not search for long.
+EAGER = """
+import sys, fairbits.store.writer
+fairbits.store.writer.FLUSH_SECONDS = 0.1
+sys.argv[0] = "fairbits"
+from fairbits.cli import main
+main()
+"""
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -49,4 +58,16 @@ def fairbits_alone(*arguments: object, cwd: Path | None = None, **more: str) -> 
         timeout=120,
         check=False,
         **more,
+    )
+
+
+def fairbits_started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+    """In a process of its own that is at work, and writes what it finds at once."""
+    return subprocess.Popen(
+        [sys.executable, "-c", EAGER, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **TERMINAL},
     )

@@ -64,7 +64,7 @@ def test_what_a_stage_read_is_told_by_content_and_not_by_the_time_of_files(run: 
 def test_a_run_of_ordinary_people_goes_on_in_an_audit(tmp_path: Path) -> None:
     settings = Settings(budget=Budget(evaluations=400), strategy="random", min_plausibility=20.0, within=2, threads=1)
     search_subject(load_subject("german"), settings, tmp_path / "run")
-    options = AuditOptions(seconds=15.0, threads=1, skip=frozenset({"debug", "repair"}))
+    options = AuditOptions(seconds=2.0, threads=1, skip=frozenset({"debug", "repair"}))
     found = audit_subject(load_subject("german"), options, tmp_path / "run", resume=True)
     assert (found.run.manifest["min_plausibility"], found.run.manifest["within"]) == (20.0, 2)
     with pytest.raises(FairbitsError, match=r"made with min_plausibility 20\.0, but 30\.0 was asked for"):

@@ -235,6 +235,16 @@ def test_the_built_in_subjects_are_listed_and_shown() -> None:
     assert fairbits("data", "show", "germany").returncode == 2
 
 
+def test_data_show_gives_every_attribute_its_kind_and_range() -> None:
+    """The same fields for every kind: a reader of the JSON need not guess the kind from which of them are there."""
+    attributes = json.loads(fairbits("data", "show", "heart", "--json").stdout)["attributes"]
+    by_name = {one["name"]: one for one in attributes}
+    assert {one["kind"] for one in attributes} == {"integer", "category"}
+    assert all({"low", "high", "step", "labels", "ranges", "columns", "holds"} <= set(one) for one in attributes)
+    assert (by_name["sex"]["kind"], by_name["sex"]["low"], by_name["sex"]["high"]) == ("category", 0, 1)
+    assert (by_name["age"]["kind"], by_name["age"]["low"], by_name["age"]["high"]) == ("integer", 1, 7)
+
+
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     """`fairbits … | head -1` ends quietly."""
     command = f"{sys.executable} -m fairbits measure heart --json | head -1"

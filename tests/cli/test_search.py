@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from .calling import fairbits, fairbits_alone
+from .calling import fairbits, fairbits_alone, fairbits_started
 
 KEYS = [
     "subject",
@@ -156,14 +153,7 @@ def test_only_real_rows_and_everybody_near(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extra", [[], ["--json"]], ids=["text", "json"])
 def test_ctrl_c_ends_cleanly(extra: list[str], tmp_path: Path) -> None:
-    words = ["search", "heart", "--budget", "5m", "--out", str(tmp_path / "run"), *extra]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "fairbits", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+    child = fairbits_started("search", "heart", "--budget", "5m", "--out", tmp_path / "run", *extra, cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "run").glob("cases/part-*")) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -13,20 +13,9 @@ import pytest
 
 from fairbits.store import Run
 
-from .calling import TERMINAL, fairbits
+from .calling import fairbits, fairbits_started
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
-
-
-def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "fairbits", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **TERMINAL},
-    )
 
 
 #: A Python that says when our first line is reached: what comes before it (the start of Python) is not ours.
@@ -63,7 +52,7 @@ def test_the_first_seconds_leave_no_traceback(delay: float, number: signal.Signa
 @pytest.mark.parametrize("workers", [(), ("--workers", 1)])
 def test_a_search_that_was_stopped_goes_on(workers: tuple[object, ...], tmp_path: Path) -> None:
     run = tmp_path / "run"
-    started = start("search", "census", "--budget", "100s", "--out", run, *workers, cwd=tmp_path)
+    started = fairbits_started("search", "census", "--budget", "100s", "--out", run, *workers, cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not list((run / "cases").glob("*.parquet")) and started.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -78,7 +67,7 @@ def test_a_search_that_was_stopped_goes_on(workers: tuple[object, ...], tmp_path
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
-    started = start("search", "census", "--budget", "100s", "--out", tmp_path / "run", cwd=tmp_path)
+    started = fairbits_started("search", "census", "--budget", "100s", "--out", tmp_path / "run", cwd=tmp_path)
     while not (tmp_path / "run" / "run.json").exists() and started.poll() is None:
         time.sleep(0.05)
     for _ in range(40):

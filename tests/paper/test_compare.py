@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 
 from fairbits import Network
 from fairbits.errors import CapabilityError, OptionError
-from fairbits.paper import Contest, compare
+from fairbits.paper import Contest, compare, significance
 from fairbits.paper.cells import Cells
 from fairbits.paper.contest import Entry, StrategyComparison
 from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing
@@ -109,8 +110,10 @@ def test_holm_agrees_with_statsmodels_worked_example() -> None:
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_equals_are_hardly_ever_told_apart() -> None:
+def test_equals_are_hardly_ever_told_apart(monkeypatch) -> None:
     """Twelve strategies that are all the same: Holm keeps any claim against dice, and any crown, below 5 %."""
+    known = functools.cache(lambda ours, theirs: against(ours, theirs))  # ten others have the same runs below
+    monkeypatch.setattr(significance, "against", lambda ours, theirs: known(tuple(ours), tuple(theirs)))
     claims = crowns = twins_crowned = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)

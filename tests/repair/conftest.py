@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from fairbits import Attribute, Network, Schema, Subject, Table, load_subject
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import make_subject
+
+from .bare import BareInterpreter
 
 CARRIER = (0, 1)  # layer, neuron
 
@@ -89,3 +92,10 @@ def subject() -> Subject:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return searched(load_subject(write_subject(tmp_path / "subject")), tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def bare() -> Iterator[BareInterpreter]:
+    interpreter = BareInterpreter()
+    yield interpreter
+    interpreter.close()

@@ -15,7 +15,6 @@ from fairbits.errors import ModelError
 from fairbits.measure import evaluator_of
 from fairbits.models import Network
 from fairbits.repair import RepairResult, repair_run
-from fairbits.repair.proposals import retrain as retraining_module
 from fairbits.subject.toml import document_of_schema
 from tests.models import zoo
 from tests.models.zoo import SCHEMA
@@ -23,11 +22,6 @@ from tests.repair.conftest import searched
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 ROWS = 240
-
-
-@pytest.fixture(autouse=True)
-def _short_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retraining_module, "UPDATES", 60)
 
 
 def write_subject(folder: Path, schema: Schema = SCHEMA, **model: Any) -> Path:

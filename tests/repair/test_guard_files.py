@@ -29,44 +29,8 @@ from fairbits.repair.proposals.torch import write_guard_pt2
 from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.repair import test_pupils as pupils
+from tests.repair.bare import BareInterpreter
 from tests.repair.conftest import SCHEMA, people, wired
-
-#: Refuses to import fairbits, opens the files one after the other, and scores the rows.
-_BARE = """
-import sys, numpy as np
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "fairbits":
-            raise ImportError("not here")
-sys.meta_path.insert(0, Refuse())
-rows, *models = sys.argv[1:]
-inputs = np.load(rows) if rows.endswith(".npy") else None
-for model in models:
-    if model.endswith(".skops"):
-        import pandas as pd
-        from skops import io
-        loaded = io.load(model, trusted=io.get_untrusted_types(file=model))
-        asked = pd.read_parquet(rows) if inputs is None else inputs
-        found = loaded.predict_proba(asked) if hasattr(loaded, "predict_proba") else loaded.predict(asked)
-    elif model.endswith(".keras"):
-        import keras
-        found = np.asarray(keras.models.load_model(model).predict(inputs, verbose=0))  # safe mode: no code in the file
-    elif model.endswith(".onnx"):
-        import onnxruntime
-        found = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"inputs": inputs})[0]
-    else:
-        import torch
-        found = torch.export.load(model).module()(torch.from_numpy(inputs)).detach().numpy()
-    np.save(model + ".npy", found)
-"""
-
-
-def _bare(models: list[Path], inputs: Any, folder: Path) -> list[np.ndarray]:
-    framed = hasattr(inputs, "to_parquet")
-    rows = folder / ("rows.parquet" if framed else "rows.npy")
-    _ = inputs.to_parquet(rows) if framed else np.save(rows, inputs)
-    subprocess.run([sys.executable, "-I", "-c", _BARE, str(rows), *map(str, models)], check=True, timeout=120)
-    return [np.load(f"{model}.npy") for model in models]
 
 
 def _guard(network: Network, guarantee: int, **changes: object) -> tuple[Guard, Subject]:
@@ -81,7 +45,7 @@ def _guard(network: Network, guarantee: int, **changes: object) -> tuple[Guard, 
     ("head", "widths", "activation"), [("softmax", [3, 6, 4, 2], "relu"), ("sigmoid", [3, 5, 1], "tanh")]
 )
 def test_onnx_without_fairbits(
-    head: str, widths: list[int], activation: str, rng: np.random.Generator, tmp_path: Path
+    head: str, widths: list[int], activation: str, rng: np.random.Generator, tmp_path: Path, bare: BareInterpreter
 ) -> None:
     pytest.importorskip("onnxruntime")
     drawn = random_network(rng, widths)
@@ -91,22 +55,22 @@ def test_onnx_without_fairbits(
     for (guard, _), path in zip(guards, paths, strict=True):
         write_guard_onnx(GuardArrays.of(guard), path)
     inputs = np.asarray(guards[0][1].encoding.encode(people().codes), np.float32)
-    for (guard, _), found in zip(guards, _bare(paths, inputs, tmp_path), strict=True):
+    for (guard, _), found in zip(guards, bare.scores(paths, inputs, tmp_path), strict=True):
         np.testing.assert_allclose(favourable_of(found, guard.model), guard.scores(inputs), atol=2e-6)  # type: ignore[arg-type]
 
 
-def test_pytorch_without_fairbits(tmp_path: Path) -> None:
+def test_pytorch_without_fairbits(tmp_path: Path, bare: BareInterpreter) -> None:
     pytest.importorskip("torch")
     guard, subject = _guard(wired(), 2)
     path = tmp_path / "guard.pt2"
     write_guard_pt2(GuardArrays.of(guard), path)
     inputs = np.asarray(subject.encoding.encode(people().codes), np.float32)
-    [found] = _bare([path], inputs, tmp_path)
+    [found] = bare.scores([path], inputs, tmp_path)
     np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=2e-6)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras about PyTorch
-def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare: BareInterpreter) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     pytest.importorskip("keras")
     from fairbits.repair.proposals.keras import write_guard_keras
@@ -116,12 +80,14 @@ def test_keras_without_fairbits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for (guard, _), path in zip(guards, paths, strict=True):
         write_guard_keras(GuardArrays.of(guard), path)
     inputs = np.asarray(guards[0][1].encoding.encode(people().codes), np.float32)
-    for (guard, _), found in zip(guards, _bare(paths, inputs, tmp_path), strict=True):
+    for (guard, _), found in zip(guards, bare.scores(paths, inputs, tmp_path), strict=True):
         np.testing.assert_allclose(favourable_of(found, wired()), guard.scores(inputs), atol=5e-6)
 
 
 @pytest.mark.parametrize(("kind", "guarantee", "shift"), [("array", 1, 0.0), ("trees", 2, 0.7), ("bayes", 1, -0.9)])
-def test_an_estimator_without_fairbits(kind: str, guarantee: int, shift: float, tmp_path: Path) -> None:
+def test_an_estimator_without_fairbits(
+    kind: str, guarantee: int, shift: float, tmp_path: Path, bare: BareInterpreter
+) -> None:
     """As .skops, out of scikit-learn's own parts; the model itself is in the file once."""
     pytest.importorskip("skops")
     subject = pupils._subject(kind)
@@ -134,7 +100,7 @@ def test_an_estimator_without_fairbits(kind: str, guarantee: int, shift: float, 
     again = load_subject(written.subject_file, trust_pickle=True)
     assert evaluator_of(again, threads=1).evaluate(codes[:20]).k.max() <= guarantee
     rows = codes if kind == "array" else Decoder(pupils.SCHEMA).frame(codes)
-    [found] = _bare([written.files[0]], rows, tmp_path)
+    [found] = bare.scores([written.files[0]], rows, tmp_path)
     np.testing.assert_allclose(found[:, 1], guard.people_scores(codes), atol=2e-6)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     alone = tmp_path / "alone.skops"
@@ -161,7 +127,7 @@ def test_a_subject_file_is_about_the_file_with_the_encoders(tmp_path: Path) -> N
     assert "differ" not in said
 
 
-def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
+def test_a_guarded_regression_as_an_estimator(tmp_path: Path, bare: BareInterpreter) -> None:
     pytest.importorskip("skops")
     from sklearn.ensemble import RandomForestRegressor
 
@@ -175,12 +141,12 @@ def test_a_guarded_regression_as_an_estimator(tmp_path: Path) -> None:
     for guard, path in zip(guards, paths, strict=True):
         guard.shift = 12.5
         write_guard_skops(guard, path)
-    for guard, found in zip(guards, _bare(paths, table.codes, tmp_path), strict=True):
+    for guard, found in zip(guards, bare.scores(paths, table.codes, tmp_path), strict=True):
         np.testing.assert_allclose(found, guard.people_scores(table.codes), rtol=1e-5, atol=1e-2)
         assert np.abs(found - forest.predict(table.codes)).max() > 50
 
 
-def test_values_far_larger_than_tau_leave_no_room(tmp_path: Path) -> None:
+def test_values_far_larger_than_tau_leave_no_room(tmp_path: Path, bare: BareInterpreter) -> None:
     """Room never falls below 0: with values of 10⁹ and τ = 25 the file gives the average, as the guard does."""
     pytest.importorskip("skops")
     from sklearn.linear_model import LinearRegression
@@ -193,7 +159,7 @@ def test_values_far_larger_than_tau_leave_no_room(tmp_path: Path) -> None:
     guard = Guard.of(audit.subject, guarantee=2, epsilon=25.0, threads=1)
     write_guard_skops(guard, tmp_path / "guard.skops")
     twins = guard.subject_twins.expand(table.codes[:5])
-    [found] = _bare([tmp_path / "guard.skops"], twins.reshape(-1, twins.shape[2]), tmp_path)
+    [found] = bare.scores([tmp_path / "guard.skops"], twins.reshape(-1, twins.shape[2]), tmp_path)
     assert np.ptp(found.reshape(twins.shape[:2]), axis=1).max() < 1.0
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from fairbits.models import ModelOptions, load_model
 from fairbits.repair.export import export
 from fairbits.repair.proposals.distil import pupil_of
 from fairbits.subject import Subject, make_subject
+from tests.repair.bare import BareInterpreter
 
 SCHEMA = Schema(
     (
@@ -80,7 +79,7 @@ def _subject(kind: str) -> Subject:
 
 @pytest.mark.parametrize("kind", ["array", "lightgbm", "trees", "bayes", "neighbours"])
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
-def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path) -> None:
+def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path, bare: BareInterpreter) -> None:
     pytest.importorskip("skops")
     subject = _subject(kind)
     guard = Guard.of(subject, threads=1, refit=False)
@@ -101,18 +100,8 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path) -> 
     assert any(path.suffix == ".skops" for path in written.files), written.warnings
     assert written.subject_file is not None
     if kind == "bayes":  # opened and asked without fairbits
-        frame = Decoder(SCHEMA).frame(rows[:50])
-        frame.to_pickle(tmp_path / "rows.pkl")
-        code = (
-            "import sys, numpy as np, pandas as pd\n"
-            "sys.modules['fairbits'] = None\n"
-            "from skops import io\n"
-            "model = io.load(sys.argv[1], trusted=io.get_untrusted_types(file=sys.argv[1]))\n"
-            "np.save(sys.argv[3], model.predict_proba(pd.read_pickle(sys.argv[2])))\n"
-        )
-        files = [str(tmp_path / name) for name in ("repaired.skops", "rows.pkl", "out.npy")]
-        subprocess.run([sys.executable, "-I", "-c", code, *files], check=True, timeout=120)
-        np.testing.assert_allclose(np.load(tmp_path / "out.npy")[:, 1], scores[:50, 0], atol=1e-6)
+        [found] = bare.scores([tmp_path / "repaired.skops"], Decoder(SCHEMA).frame(rows[:50]), tmp_path)
+        np.testing.assert_allclose(found[:, 1], scores[:50, 0], atol=1e-6)
     if kind == "lightgbm":
         native = next(path for path in written.files if path.suffix == ".txt")
         again = load_model(native, schema=SCHEMA)

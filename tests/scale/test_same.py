@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from fairbits import Network
 from fairbits.debug.sample import sample_cases
 from fairbits.errors import ModelError, OptionError
 from fairbits.scale import ExecutorOptions
+from fairbits.scale.executors import processes
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings, TaskPlan, search_subject
 from fairbits.store import Run
@@ -20,7 +22,8 @@ from tests.search.planted import planted_subject
 from .work import EVALUATIONS, SHARDS, cases_of, planted_search
 
 
-def test_several_processes_give_the_same_cases(alone: Run, tmp_path) -> None:
+def test_several_processes_give_the_same_cases(alone: Run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "multiprocessing", multiprocessing)  # each starts from nothing, as everywhere else
     together = planted_search(tmp_path / "run", ExecutorOptions(workers=2))
     assert cases_of(together).equals(cases_of(alone))
     assert together.scale is not None

@@ -33,7 +33,7 @@ def ruled_subject(*, rules=RULES, immutable=(), allowed=None, rows=40):
     return make_subject("ruled", subject.model, schema, table)
 
 
-def searched(subject, strategy, folder, evaluations=4_000, **more):
+def searched(subject, strategy, folder, evaluations=2_000, **more):
     settings = Settings(
         budget=Budget(evaluations=evaluations), strategy=strategy, options=SMALL.get(strategy, {}), **more
     )

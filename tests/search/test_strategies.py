@@ -9,6 +9,7 @@ from fairbits.measure import Evaluator
 from fairbits.search import DISTANCES, STRATEGIES, Budget, Settings, search_subject
 from fairbits.search.problem import Problem
 from fairbits.search.strategies.exhaustive import Exhaustive
+from fairbits.store import Run
 
 from .planted import WORST_K, every_person, planted_subject
 
@@ -27,8 +28,8 @@ SEEKING_K = ("climb", "dice", "random")
 
 
 def settings(strategy: str, evaluations: int | None = None, **more) -> Settings:
-    if evaluations is None:  # sg fits a tree for every few people here
-        evaluations = 2_000 if strategy == "sg" else 12_000
+    if evaluations is None:  # ten times everybody there is; sg fits a tree for every few people here
+        evaluations = 1_500 if strategy == "sg" else 3_000
     options = {"options": SMALL.get(strategy, {}), **more}
     return Settings(budget=Budget(evaluations=evaluations), strategy=strategy, **options)
 
@@ -42,11 +43,18 @@ def strategy(request) -> str:
     return request.param
 
 
+@pytest.fixture(scope="module")
+def run(strategy: str, tmp_path_factory) -> Run:
+    """Of the strategy as it is; only read."""
+    return search_subject(planted_subject(), settings(strategy), tmp_path_factory.mktemp(strategy) / "run")
+
+
 @pytest.mark.parametrize("partition", ["constrained", "grid"])
-def test_the_worst_people_are_found(strategy: str, partition: str, tmp_path) -> None:
+def test_the_worst_people_are_found(strategy: str, run: Run, partition: str, tmp_path) -> None:
     subject = planted_subject()
     truth = Evaluator(subject.model, subject.schema, partition=partition).evaluate(every_person(subject.schema))
-    run = search_subject(subject, settings(strategy, partition=partition), tmp_path / "run")
+    if partition != run.manifest["partition"]:
+        run = search_subject(subject, settings(strategy, partition=partition), tmp_path / "run")
     assert run.summary["id_cases"] > 0
     if strategy in SEEKING_K:
         assert run.summary["k_max"] == truth.k.max()
@@ -54,9 +62,8 @@ def test_the_worst_people_are_found(strategy: str, partition: str, tmp_path) -> 
         assert truth.k.max() == WORST_K
 
 
-def test_every_case_is_what_it_says(strategy: str, tmp_path) -> None:
+def test_every_case_is_what_it_says(run: Run) -> None:
     subject = planted_subject()
-    run = search_subject(subject, settings(strategy), tmp_path / "run")
     codes, table = codes_of(run), run.cases(labels=False)
     free = list(subject.schema.free_columns)
     order = np.argsort(table["evaluation"].to_numpy())
@@ -92,7 +99,7 @@ def test_seconds_end_a_search_on_an_injected_clock(strategy: str, tmp_path) -> N
 
 def test_same_seed_same_cases_whatever_the_threads(strategy: str, tmp_path) -> None:
     runs = [
-        search_subject(planted_subject(), settings(strategy, 3_000, seed=seed, threads=threads), tmp_path / f"{i}")
+        search_subject(planted_subject(), settings(strategy, 1_500, seed=seed, threads=threads), tmp_path / f"{i}")
         for i, (seed, threads) in enumerate([(5, 1), (5, 3), (6, 1)])
     ]
     codes = [codes_of(run) for run in runs]
@@ -102,7 +109,7 @@ def test_same_seed_same_cases_whatever_the_threads(strategy: str, tmp_path) -> N
 
 @pytest.mark.parametrize("within", [0, 1, 2])
 def test_people_stay_near_real_ones_when_asked(strategy: str, within: int, tmp_path) -> None:
-    run = search_subject(planted_subject(), settings(strategy, 3_000, within=within), tmp_path / "run")
+    run = search_subject(planted_subject(), settings(strategy, 1_500, within=within), tmp_path / "run")
     assert 0 < run.cases()["changed"].to_numpy().max() <= within or within == 0
     assert run.cases()["changed"].to_numpy().max() <= within
 
@@ -153,7 +160,7 @@ def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
     from fairbits.report import compute_report, render_html, render_markdown
 
     subject = planted_subject()
-    run = search_subject(subject, settings("climb", 12_000), tmp_path / "run")
+    run = search_subject(subject, settings("climb"), tmp_path / "run")
     assert run.summary["k_max"] == run.summary["m"] == WORST_K
     assert {"k_max_on_data", "k_max"} <= set(run.summary["exact"])
     show(run, 1)
@@ -179,8 +186,8 @@ def test_regressions_and_real_attributes_are_searched(people_schema, rng, tmp_pa
             "mixed", network, schema, Table(people, rng.normal(size=50).round(3) if head == "linear" else None)
         )
         for name in STRATEGIES:
-            run = search_subject(subject, settings(name, 2_000), tmp_path / f"{name}-{head}")
-            assert run.summary["evaluations"] == 2_000
+            run = search_subject(subject, settings(name, 800), tmp_path / f"{name}-{head}")
+            assert run.summary["evaluations"] == 800
             reals = codes_of(run)[:, 2]
             assert reals.min() >= -1.5
             assert reals.max() <= 4.0

@@ -33,7 +33,7 @@ RESAMPLES = 600
 LEVEL = 0.95
 
 #: A figure of a table of products: from which place on the trainings stand, and which pairs of them are different.
-_Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], float]
+_Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +195,18 @@ class _Shares:
         every = [*mine, *range(first, first + n)]
         start = len(mine)
         apart = ~np.eye(n, dtype=np.bool_)
-        whole = figure(self.whole[np.ix_(every, every)], start, apart)
-        people = np.array([figure(one[np.ix_(every, every)], start, apart) for one in self.by_people])
-        both = np.empty(len(people))
-        for place, one in enumerate(self.by_people):
-            chosen = self._draw(n)
-            index = [*mine, *(first + chosen)]
-            both[place] = figure(one[np.ix_(index, index)], start, chosen[:, None] != chosen[None, :])
+        whole = float(figure(self.whole[np.ix_(every, every)], start, apart))
+        people = figure(self.by_people[:, every][:, :, every], start, apart)
+        chosen = self._draws(len(people), n)
+        index = np.column_stack([np.zeros((len(chosen), start), np.int64), first + chosen])
+        tables = self.by_people[np.arange(len(chosen))[:, None, None], index[:, :, None], index[:, None, :]]
+        both = figure(tables, start, chosen[:, :, None] != chosen[:, None, :])
         left_out = np.full(n, whole)
         if n > 2:
             fewer = apart[1:, 1:]
             for out in range(n):
-                index = [*mine, *(first + i for i in range(n) if i != out)]
-                left_out[out] = figure(self.whole[np.ix_(index, index)], start, fewer)
+                without = [*mine, *(first + i for i in range(n) if i != out)]
+                left_out[out] = figure(self.whole[np.ix_(without, without)], start, fewer)
         return whole, (people, both), left_out
 
     def _normal_shares(self) -> tuple[float, float]:
@@ -219,7 +218,7 @@ class _Shares:
         """
         n = self.trainings
         table = self.whole[self.first :, self.first :]
-        common, effect = _parts(table, 0, ~np.eye(n, dtype=np.bool_))
+        common, effect = map(float, _parts(table, 0, ~np.eye(n, dtype=np.bool_)))
         middle = np.eye(n) - 1 / n
         errors = middle @ table @ middle
         total = float(np.trace(errors))
@@ -233,12 +232,13 @@ class _Shares:
         low, high = (_noncentrality(ratio, dimensions, n, level) for level in (1 - outside, outside))
         return low / (low + n * dimensions), high / (high + n * dimensions)
 
-    def _draw(self, n: int) -> npt.NDArray[np.int64]:
-        """Trainings drawn with replacement; two different ones at least, or there is no pair."""
-        while True:
-            chosen = self.rng.integers(0, n, n)
-            if len(np.unique(chosen)) > 1:
-                return chosen
+    def _draws(self, times: int, n: int) -> npt.NDArray[np.int64]:
+        """Trainings drawn with replacement, (times, n); two different ones at least each time, or there is no pair."""
+        drawn = np.empty((0, n), np.int64)
+        while len(drawn) < times:
+            more = self.rng.integers(0, n, (times - len(drawn), n))
+            drawn = np.concatenate([drawn, more[(more != more[:, :1]).any(axis=1)]])
+        return drawn
 
     def _interval(self, value: float, drawn: tuple[Floats, Floats], left_out: Floats, *, top: float) -> Estimate:
         from scipy import special
@@ -273,25 +273,30 @@ def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float
     return high
 
 
-def _parts(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """C and V of the trainings in a table of products."""
-    trained = table[start:, start:]
-    return float(trained[apart].mean()), float(np.diag(trained).mean())
+def _parts(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """C and V of the trainings in each table of products."""
+    trained = tables[..., start:, start:]
+    pairs = apart.sum(axis=(-2, -1))
+    common = np.where(apart, trained, 0.0).sum(axis=(-2, -1)) / pairs
+    return common, np.diagonal(trained, axis1=-2, axis2=-1).mean(axis=-1)
 
 
-def _share(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
-    common, effect = _parts(table, start, apart)
-    return common / effect if effect > 0 else 0.0
+def _share(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
+    return _ratio(*_parts(tables, start, apart))
 
 
-def _effect(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
-    return float(np.sqrt(_parts(table, start, apart)[1]))
+def _effect(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
+    return np.sqrt(_parts(tables, start, apart)[1])
 
 
-def _common(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:
-    return float(np.sqrt(max(_parts(table, start, apart)[0], 0.0)))
+def _common(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:
+    return np.sqrt(np.maximum(_parts(tables, start, apart)[0], 0.0))
 
 
-def _agreement(table: Floats, start: int, apart: npt.NDArray[np.bool_]) -> float:  # noqa: ARG001 - as the others
-    own = float(table[0, 0])
-    return float(table[0, start:].mean()) / own if own > 0 else 0.0
+def _agreement(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> Floats:  # noqa: ARG001 - as the others
+    return _ratio(tables[..., 0, start:].mean(axis=-1), tables[..., 0, 0])
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """0 where there is nothing to have a part of."""
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

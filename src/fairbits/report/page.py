@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fairbits._version import __version__
@@ -64,8 +64,13 @@ def part(template: str, **values: Any) -> Markup:
     Markup
         HTML.
     """
-    made = _environment().from_string('{% import "parts.html" as p with context %}' + template)
-    return Markup(made.render(**values, citation=words.CITATION, doi=words.DOI))  # noqa: S704 - escaped by the template
+    return Markup(_part(template).render(**values, citation=words.CITATION, doi=words.DOI))  # noqa: S704 - escaped by the template
+
+
+@cache
+def _part(template: str) -> Template:
+    """A section's template, which is compiled once."""
+    return _environment().from_string('{% import "parts.html" as p with context %}' + template)
 
 
 @cache

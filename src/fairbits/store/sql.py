@@ -179,7 +179,8 @@ class Questions:
         """How many cases there are, and two sums over hashes of each, the time of day left out; in no order."""
         columns = ", ".join(map(_name, (*self.layout.names, *(name for name in FIGURES if name not in UNREPEATED))))
         row = self.ask(
-            f"SELECT count(*) AS n, sum(hash({columns}))::VARCHAR AS s, bit_xor(hash({columns}, 1)) AS x FROM stored"
+            "SELECT count(*) AS n, sum(code)::VARCHAR AS s, bit_xor(hash(code)) AS x "
+            f"FROM (SELECT hash({columns}) AS code FROM stored)"
         ).to_pylist()[0]
         return int(row["n"]), int(row["s"] or 0), int(row["x"] or 0)
 

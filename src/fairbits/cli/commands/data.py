@@ -14,10 +14,16 @@ from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
+    from fairbits.domain import Attribute
 
 data_app = typer.Typer(help="The built-in subjects: list, show, export, add, forget and train.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A built-in subject, see `fairbits data list`.")]
+#: What is told of every attribute; a kind that has no such field of its own has a constant.
+ATTRIBUTE = (
+    *("name", "kind", "low", "high", "step", "labels", "protected", "immutable", "allowed", "missing"),
+    *("ranges", "columns", "holds"),
+)
 
 
 @data_app.command("list", cls=StrictCommand)
@@ -66,7 +72,7 @@ def show(name: Name, as_json: Json = False) -> None:
         "target": entry.schema.target,
         "classes": list(entry.schema.classes),
         "scored_class": entry.favourable,
-        "attributes": [asdict(attribute) for attribute in entry.schema.attributes],
+        "attributes": [_attribute(one) for one in entry.schema.attributes],
         "network": asdict(load_card(name)),
     }
     if as_json:
@@ -146,3 +152,7 @@ def _overview(entry: BuiltIn) -> dict[str, Any]:
         "protected": list(entry.schema.protected),
         "data": "generated" if entry.synthetic else where,
     }
+
+
+def _attribute(attribute: Attribute) -> dict[str, Any]:
+    return {field: getattr(attribute, field) for field in ATTRIBUTE}
