@@ -77,8 +77,9 @@ def test_a_search_goes_on_under_its_own_settings(run: Path) -> None:
         audit.search(out=run, resume=True, seed=8)
     with pytest.raises(OptionError, match="was asked for"):
         Audit.of_run(run, protected=["age"])
-    with pytest.raises(OptionError, match="give its folder as out"):
-        audit.search(resume=True)
+    for go_on in (audit.search, audit.audit):
+        with pytest.raises(OptionError, match="give its folder as out"):
+            go_on(resume=True)
 
 
 def test_an_audit_goes_on_under_its_own_settings(run: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairbits.audit.comparison import ComparisonAudit
 from fairbits.audit.search import SearchAudit
 from fairbits.audit.table import TableAudit
+from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.audit.clock import StageProgress
@@ -225,6 +226,8 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         from fairbits.audit.scores_only import audit_scores
         from fairbits.store import place_of
 
+        if resume and out is None:
+            raise OptionError("--resume needs a run to go on with; give its folder as --out.")
         place = None if out is None else place_of(out)
         if self.subject.scores_only:
             return audit_scores(self.subject, options, place, resume=resume, progress=progress)
