@@ -91,7 +91,7 @@ def _export_attacked(guard: Guard, subject: Subject, rows: Table, seconds: float
     with tempfile.TemporaryDirectory() as folder:
         written = export_guard(guard, subject, Path(folder), rows.codes)
         path = next(path for path in written.files if path.suffix == ".onnx")
-        settings = Settings(Budget(seconds=seconds), seed=1_000_003)
+        settings = Settings(budget=Budget(seconds=seconds), seed=1_000_003)
         about = replace(subject, model=load_model(path, schema=subject.schema))
         run = search_subject(about, settings, Path(folder) / "attack")
         summary = run.summary or {}
@@ -106,7 +106,7 @@ def _figures(model: Model, subject: Subject, rows: Table) -> tuple[float, float]
 
 def _attacked(subject: Subject, evaluations: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(Budget(evaluations=evaluations), seed=1_000_003)
+        settings = Settings(budget=Budget(evaluations=evaluations), seed=1_000_003)
         run = search_subject(subject, settings, Path(folder) / "attack")
         return int((run.summary or {})["k_max"])
 

@@ -129,7 +129,7 @@ def rules(names: list[str], evaluations: int) -> None:
     for name in names:
         subject = load_subject(name)
         with tempfile.TemporaryDirectory() as place:
-            settings = Settings(Budget(evaluations=evaluations), "dice", {"seeds": 100})
+            settings = Settings(budget=Budget(evaluations=evaluations), strategy="dice", options={"seeds": 100})
             run = search_subject(subject, settings, Path(place) / "run")
             for rule in ("paper", "spread"):
                 found = debug_run(run, subject=subject, samples=400, rule=rule, sets=False, trainings=0)

@@ -91,7 +91,7 @@ def _rq3(making: Making) -> str:
 
 def _compare(making: Making) -> str:
     subject = load_subject(making.compared).with_protected(["sex"])
-    contest = Contest(Budget(seconds=making.seconds), repeats=making.rounds)
+    contest = Contest(budget=Budget(seconds=making.seconds), repeats=making.rounds)
     found = compare(subject, contest, folder=making.work / "compare", progress=said("compare"))
     command = f"fairbits compare {making.compared} --protected sex --budget {making.seconds:g}s"
     return part(f"{command} --repeats {making.rounds}", _contest(found))

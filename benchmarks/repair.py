@@ -29,7 +29,7 @@ SINGLE = ("deactivate", "activate")
 def measured(name: str, evaluations: int, attack: int) -> dict[str, Any]:
     """One subject: searched, repaired, attacked."""
     with tempfile.TemporaryDirectory() as folder:
-        run = search_subject(load_subject(name), Settings(Budget(evaluations=evaluations)), Path(folder) / name)
+        run = search_subject(load_subject(name), Settings(budget=Budget(evaluations=evaluations)), Path(folder) / name)
         begin = time.perf_counter()
         result = repair(run, attack_budget=Budget(evaluations=attack))
         seconds = time.perf_counter() - begin

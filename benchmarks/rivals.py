@@ -27,7 +27,9 @@ COLUMNS = ("subject", "strategy", "plain ID/s", "batched ID/s", "ratio", "dice b
 
 def batched(subject: Subject, strategy: str, seconds: float, seed: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        run = search_subject(subject, Settings(Budget(seconds=seconds), strategy, seed=seed), Path(folder) / "run")
+        run = search_subject(
+            subject, Settings(budget=Budget(seconds=seconds), strategy=strategy, seed=seed), Path(folder) / "run"
+        )
         # A search of a fraction of a second on a busy machine may end before its clock has moved.
         return run.summary["id_cases"] / max(run.summary["seconds"], 1e-3)
 

@@ -58,7 +58,7 @@ def sharded(
     subject: Subject, executor_options: ExecutorOptions, *, evaluations: int, shards: int, watch: Any = None
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(Budget(evaluations=evaluations))
+        settings = Settings(budget=Budget(evaluations=evaluations))
         run = search(
             subject, settings, Path(folder) / "run", executor_options=executor_options, shards=shards, watch=watch
         )
@@ -141,12 +141,12 @@ def workers() -> None:
 
     subject = load_subject("census")
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    sharded(subject, ExecutorOptions(2, ray="local"), evaluations=EVALUATIONS // 4, shards=4)
+    sharded(subject, ExecutorOptions(workers=2, ray="local"), evaluations=EVALUATIONS // 4, shards=4)
     watches = {"pool": Coordinator(), "ray": Coordinator()}
     plans = {
-        "1 worker": (ExecutorOptions(1), None),
-        "2 workers": (ExecutorOptions(2), watches["pool"]),
-        "Ray, 2 workers": (ExecutorOptions(2, ray="local"), watches["ray"]),
+        "1 worker": (ExecutorOptions(workers=1), None),
+        "2 workers": (ExecutorOptions(workers=2), watches["pool"]),
+        "Ray, 2 workers": (ExecutorOptions(workers=2, ray="local"), watches["ray"]),
     }
     speeds = {}
     for name, (executor_options, watch) in plans.items():
@@ -192,7 +192,7 @@ def _by_cases() -> list[tuple[float, float]]:
     for n in CASES:
         # Shards of one size, so that more people are more of the same; the fastest of two, but for the longest.
         tries = [
-            sharded(subject, ExecutorOptions(1), evaluations=n, shards=n // SHARE)
+            sharded(subject, ExecutorOptions(workers=1), evaluations=n, shards=n // SHARE)
             for _ in range(1 if n == CASES[-1] else 2)
         ]
         one = min(tries, key=lambda found: found["seconds"])
@@ -284,8 +284,8 @@ def simulation() -> None:
     """Thousands of shards that do nothing: what is left is the scheduler, and ours."""
     print(f"\n| {NOTHING:,} shards of nothing | ms a shard | coordinator, ms a shard |\n| --- | --: | --: |")
     for name, executor_options in (
-        ("processes, 2", ExecutorOptions(2)),
-        ("Ray, 2 workers", ExecutorOptions(2, ray="local")),
+        ("processes, 2", ExecutorOptions(workers=2)),
+        ("Ray, 2 workers", ExecutorOptions(workers=2, ray="local")),
     ):
         with open_executor(executor_options, Job(_shared, _nothing, None)) as executor:
             begin, cpu = time.perf_counter(), time.process_time()

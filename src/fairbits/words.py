@@ -31,10 +31,11 @@ _SWITCHES = {
 }
 #: Flags that take a value: in Python the argument of the same name.
 _VALUED = (
-    *("batch", "budget", "by", "choose", "columns", "credential", "eats", "epsilon", "factory", "favourable"),
+    *("batch", "budget", "by", "choose", "columns", "credential", "eats", "epsilon", "factory", "favourable", "html"),
     *("input-format", "k", "max-accuracy-loss", "max-model-bytes", "max-rows", "max-seconds", "max-twins"),
-    *("min-plausibility", "out", "output", "partition", "port", "protected", "ray", "repeats", "samples", "score-of"),
-    *("seed", "shards", "strategy", "target", "threads", "threshold", "time-limit", "where", "within", "workers"),
+    *("min-plausibility", "out", "output", "partition", "people", "port", "protected", "rank", "ray", "repeats", "run"),
+    *("samples", "score-of", "seed", "shards", "strategy", "subject", "target", "threads", "threshold", "time-limit"),
+    *("where", "within", "workers"),
 )
 _PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, "eats": "input_format", **_SWITCHES}
 _FLAG = re.compile(r"(?<![\w-])--(" + "|".join(sorted(_PYTHON, key=len, reverse=True)) + r")(?![\w-])")

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from fairbits import Budget, load_subject
 from fairbits.audit import AuditOptions, audit_subject
-from fairbits.audit.pipeline import _Auditing, is_current
+from fairbits.audit.content import is_current
+from fairbits.audit.pipeline import Pipeline
 from fairbits.audit.shares import Shares
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
@@ -61,9 +62,9 @@ def test_what_a_stage_read_is_told_by_content_and_not_by_the_time_of_files(run: 
 
 
 def test_a_run_of_ordinary_people_goes_on_in_an_audit(tmp_path: Path) -> None:
-    settings = Settings(Budget(evaluations=400), "random", min_plausibility=20.0, within=2, threads=1)
+    settings = Settings(budget=Budget(evaluations=400), strategy="random", min_plausibility=20.0, within=2, threads=1)
     search_subject(load_subject("german"), settings, tmp_path / "run")
-    options = AuditOptions(2.0, threads=1, skip=frozenset({"debug", "repair"}))
+    options = AuditOptions(seconds=2.0, threads=1, skip=frozenset({"debug", "repair"}))
     found = audit_subject(load_subject("german"), options, tmp_path / "run", resume=True)
     assert (found.run.manifest["min_plausibility"], found.run.manifest["within"]) == (20.0, 2)
     with pytest.raises(FairbitsError, match=r"made with min_plausibility 20\.0, but 30\.0 was asked for"):
@@ -83,7 +84,7 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
         assert plan.debug_by < plan.repair_by <= 1.3 * seconds - plan.certify - 6.0
     auditing = replace(Shares.of(2.0), debug_by=0.0)
     monkeypatch.setattr(Shares, "of", classmethod(lambda *_: auditing))
-    options = AuditOptions(2.0, threads=1, skip=frozenset({"repair"}))
+    options = AuditOptions(seconds=2.0, threads=1, skip=frozenset({"repair"}))
     found = audit_subject(load_subject("german"), options, tmp_path / "run", progress=lambda *words: said.append(words))
     assert "did not fit into the budget of 2 s" in found.faults["debug"]
     assert "fairbits debug" in found.faults["debug"]
@@ -97,12 +98,14 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
 def test_a_slow_model_is_not_repaired_where_that_would_overrun(measured: float, outcome: str, tmp_path: Path) -> None:
     """Repair asks a model about as often as measuring ten times does: where that does not fit it is not begun."""
     subject, said = load_subject("heart"), []
-    run = search_subject(subject, Settings(Budget(evaluations=20), "random", threads=1), tmp_path / "run")
-    auditing = _Auditing(
-        subject, AuditOptions(15.0, threads=1), run.folder, False, lambda *words: said.append(words), lambda: False
+    run = search_subject(
+        subject, Settings(budget=Budget(evaluations=20), strategy="random", threads=1), tmp_path / "run"
     )
-    auditing.measured = measured
-    auditing._after_search(run, "repair", "repair.json", lambda _: None)
+    pipeline = Pipeline(
+        subject, AuditOptions(seconds=15.0, threads=1), run.folder, progress=lambda *words: said.append(words)
+    )
+    pipeline.measured = measured
+    pipeline._after_search(run, "repair", "repair.json", lambda _: None)
     assert said[-1][:2] == ("repair", outcome)
     assert ("fairbits repair" in said[-1][2]) == (outcome == "failed")
 

@@ -184,7 +184,7 @@ def test_a_sharded_run_that_is_removed_is_noticed_at_once(workers: int, tmp_path
             gone = time.monotonic()
 
     with pytest.raises(FairbitsError, match="was removed or moved while it was being written") as found:
-        planted_search(folder, ExecutorOptions(workers), watch=remove, budget=_much())
+        planted_search(folder, ExecutorOptions(workers=workers), watch=remove, budget=_much())
     assert time.monotonic() - gone < 30  # far less, on a machine with nothing else to do
     assert "safe" not in str(found.value)
     assert not folder.exists()

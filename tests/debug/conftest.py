@@ -58,7 +58,7 @@ def make_run(tmp_path: Path, rng: np.random.Generator) -> Maker:
         subject: Subject = make_subject("wired", network, schema, people)
         export_subject(subject, tmp_path / "subject")
         loaded = load_subject(tmp_path / "subject" / "subject.toml")
-        settings = Settings(Budget(evaluations=evaluations), strategy="random", threads=1)
+        settings = Settings(budget=Budget(evaluations=evaluations), strategy="random", threads=1)
         return search_subject(loaded, settings, tmp_path / "run")
 
     return make

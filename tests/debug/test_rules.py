@@ -204,7 +204,7 @@ def test_the_papers_own_networks(name: str, tmp_path: Path) -> None:
     )
     subject = make_subject(name, network, schema, Table(table[:, :-1], table[:, -1]))
     layer, influence, positive, negative = PAPER[name]
-    settings = Settings(Budget(evaluations=30_000), "dice", {"seeds": 50}, threads=2)
+    settings = Settings(budget=Budget(evaluations=30_000), strategy="dice", options={"seeds": 50}, threads=2)
     run = search_subject(subject, settings, tmp_path / "run")
     found = debug_run(run, subject=subject, samples=400, rule="paper", sets=False, trainings=0, threads=2)
     vote = found.vote

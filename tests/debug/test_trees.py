@@ -54,7 +54,7 @@ def planted(rng: np.random.Generator) -> Subject:
 
 
 def run_of(subject: Subject, folder: Path) -> Run:
-    settings = Settings(Budget(evaluations=80), strategy="random", threads=1)
+    settings = Settings(budget=Budget(evaluations=80), strategy="random", threads=1)
     return search_subject(subject, settings, folder)
 
 

@@ -20,7 +20,7 @@ from fairbits.search import STRATEGIES, Budget
 
 from ..search.planted import planted_subject
 
-SHORT = Contest(Budget(evaluations=3_000), repeats=2)
+SHORT = Contest(budget=Budget(evaluations=3_000), repeats=2)
 
 
 def test_every_strategy_has_every_figure(tmp_path) -> None:
@@ -77,7 +77,7 @@ def test_nothing_to_find_is_a_row_of_zeros(tmp_path) -> None:
 
 
 def test_a_budget_too_small_for_one_step_is_said() -> None:
-    found = compare(planted_subject(), Contest(Budget(seconds=1e-9), repeats=1), ["random", "climb"])
+    found = compare(planted_subject(), Contest(budget=Budget(seconds=1e-9), repeats=1), ["random", "climb"])
     assert found.idle == ["random", "climb"]
     assert [entry.mean("id_cases") for entry in found.entries] == [0, 0]
     assert compare(planted_subject(), replace(SHORT, repeats=1), ["random"]).idle == []
@@ -93,7 +93,7 @@ def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
             return subject.model.scores(inputs)
 
     boxed = replace(subject, model=Box())
-    contest = Contest(Budget(evaluations=300), repeats=1)
+    contest = Contest(budget=Budget(evaluations=300), repeats=1)
     found = compare(boxed, contest)
     assert found.left_out == dict.fromkeys(("dice", "adf", "eidig", "neuronfair"), "gradients")
     with pytest.raises(CapabilityError, match=r"'adf' needs gradients.*use some of: climb, random, aequitas"):
@@ -101,7 +101,7 @@ def test_what_a_model_cannot_serve_is_left_out_or_refused() -> None:
     with pytest.raises(OptionError, match=r"'dise' is not known.*Did you mean 'dice'"):
         compare(subject, contest, ["dise"])
     with pytest.raises(OptionError, match="repeats is 0"):
-        Contest(Budget(evaluations=300), repeats=0)
+        Contest(budget=Budget(evaluations=300), repeats=0)
 
 
 def test_holm_agrees_with_statsmodels_worked_example() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairbits import Audit, load_subject
-from fairbits.audit import AuditOptions, audit_scores
+from fairbits.audit import AuditOptions
 from fairbits.audit.fleet import audit_fleet
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
@@ -78,20 +78,20 @@ def test_signed_and_checked_again(audited: Path, tmp_path: Path) -> None:
 
 def test_an_audit_of_scores_goes_on(audited: Path, tmp_path: Path) -> None:
     subject = load_subject(audited / "subject.toml").checked()
-    first = audit_scores(subject, tmp_path / "run", seed=3)
+    first = Audit.of(subject).audit(out=tmp_path / "run", seed=3)
     assert first.study is not None
-    again = audit_scores(subject, tmp_path / "run", resume=True)
+    again = Audit.of(subject).audit(out=tmp_path / "run", resume=True)
     assert again.study is None  # what is there is kept
     assert again.document["attributes"] == first.document["attributes"]
     (tmp_path / "run" / "proxies.json").unlink()  # as if it had been killed before
-    whole = audit_scores(subject, tmp_path / "run", resume=True, distributed="2026-03-01")
+    whole = Audit.of(subject).audit(out=tmp_path / "run", resume=True, distributed="2026-03-01")
     assert whole.study is not None
     assert whole.document["attributes"] == first.document["attributes"]
     assert "2026-03-01" in whole.page.read_text()
     with pytest.raises(OptionError, match="has seed 3, but 4 was asked for"):
-        audit_scores(subject, tmp_path / "run", seed=4, resume=True)
+        Audit.of(subject).audit(out=tmp_path / "run", seed=4, resume=True)
     with pytest.raises(OptionError, match="holds an audit already"):
-        audit_scores(subject, tmp_path / "run")
+        Audit.of(subject).audit(out=tmp_path / "run")
     resumed = run("audit", "--resume", tmp_path / "run")
     assert resumed.exit_code == 0, resumed.output
     assert len(resumed.stdout.splitlines()) <= 25
@@ -100,7 +100,7 @@ def test_an_audit_of_scores_goes_on(audited: Path, tmp_path: Path) -> None:
 def test_another_table_is_refused(audited: Path, tmp_path: Path) -> None:
     _people(tmp_path)
     file = _subject(tmp_path, TABLE + 'score = "p"\n' + ATTRIBUTES)
-    audit_scores(load_subject(file).checked(), tmp_path / "run")
+    Audit.of(file).audit(out=tmp_path / "run")
     lines = (tmp_path / "people.csv").read_text().splitlines()
     cells = lines[1].split(",")
     cells[5] = "0.123456"
@@ -117,7 +117,7 @@ def test_a_fleet_takes_tables_of_scores(audited: Path, tmp_path: Path) -> None:
     _people(ships)
     _subject(ships, TABLE + 'score = "p"\n' + ATTRIBUTES)
     for _ in range(2):  # the second time what was finished is kept
-        fleet, page = audit_fleet(tmp_path / "ships", AuditOptions(5.0, threads=1), tmp_path / "out")
+        fleet, page = audit_fleet(tmp_path / "ships", AuditOptions(seconds=5.0, threads=1), tmp_path / "out")
         one = fleet.subjects[0]
         assert one.error is None
         assert one.scores_only

@@ -80,7 +80,7 @@ def write_subject(folder: Path, *, ending: str = ".npz") -> Path:
 def searched(
     subject: Subject, folder: Path, *, evaluations: int = 2_000, strategy: str = "random", epsilon: float | None = None
 ) -> Run:
-    settings = Settings(Budget(evaluations=evaluations), strategy=strategy, epsilon=epsilon, threads=1)
+    settings = Settings(budget=Budget(evaluations=evaluations), strategy=strategy, epsilon=epsilon, threads=1)
     return search_subject(subject, settings, folder)
 
 

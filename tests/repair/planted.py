@@ -53,5 +53,5 @@ def estimator_subject(estimator: Any, rows: int = ROWS) -> Subject:
 
 
 def searched(subject: Subject, folder: Path, evaluations: int = 600) -> Run:
-    settings = Settings(Budget(evaluations=evaluations), strategy="random", threads=1)
+    settings = Settings(budget=Budget(evaluations=evaluations), strategy="random", threads=1)
     return search_subject(subject, settings, folder)

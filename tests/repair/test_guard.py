@@ -104,7 +104,7 @@ def test_everybody_in_the_domain(guarantee: int) -> None:
 def test_a_fresh_search_finds_nobody_above_the_bound(tmp_path) -> None:  # type: ignore[no-untyped-def]
     subject = _subject()
     guarded = replace(subject, model=Guard.of(subject, guarantee=2, threads=1))
-    run = search_subject(guarded, Settings(Budget(evaluations=3000), threads=1), tmp_path / "run")
+    run = search_subject(guarded, Settings(budget=Budget(evaluations=3000), threads=1), tmp_path / "run")
     assert (run.summary or {})["k_max"] == 2
 
 

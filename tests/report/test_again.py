@@ -53,7 +53,7 @@ def test_a_timed_run_is_made_again(settings: dict[str, Any], tmp_path: Path, mon
     ticks = itertools.count()
     subject = load_subject("german").with_protected(["sex"])
     timed = search_subject(
-        subject, Settings(Budget(seconds=1.0), **settings), tmp_path / "timed", clock=lambda: next(ticks) / 40
+        subject, Settings(budget=Budget(seconds=1.0), **settings), tmp_path / "timed", clock=lambda: next(ticks) / 40
     )
     assert len(made_again(timed, tmp_path, monkeypatch)) > 100
     assert timed.summary is not None
@@ -71,7 +71,7 @@ def test_a_timed_run_is_made_again(settings: dict[str, Any], tmp_path: Path, mon
     ids=["evaluations", "shards", "cases", "queries"],
 )
 def test_other_budgets(budget: Budget, shards: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(budget, options={"seeds": 50}, threads=1)
+    settings = Settings(budget=budget, options={"seeds": 50}, threads=1)
     run = search_subject(load_subject("german"), settings, tmp_path / "run", tasks=shards)
     made_again(run, tmp_path, monkeypatch)
 
@@ -80,9 +80,9 @@ def test_a_timed_run_by_several_workers(tmp_path: Path, monkeypatch: pytest.Monk
     subject = load_subject("german")
     run = search(
         subject,
-        Settings(Budget(seconds=1.0), options={"seeds": 50}),
+        Settings(budget=Budget(seconds=1.0), options={"seeds": 50}),
         tmp_path / "run",
-        executor_options=ExecutorOptions(2),
+        executor_options=ExecutorOptions(workers=2),
     )
     assert run.summary is not None
     assert len(run.summary["ends"]) == run.summary["shards"] == 2
@@ -91,7 +91,7 @@ def test_a_timed_run_by_several_workers(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_search_that_the_clock_ends_among_its_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
-    settings = Settings(Budget(seconds=1.0, evaluations=60_000), options={"seeds": 50}, threads=1)
+    settings = Settings(budget=Budget(seconds=1.0, evaluations=60_000), options={"seeds": 50}, threads=1)
     run = search_subject(load_subject("german"), settings, tmp_path / "run", tasks=30, clock=lambda: next(ticks) / 1000)
     assert run.summary is not None
     assert 1 < len(run.summary["ends"]) < 30
@@ -100,11 +100,11 @@ def test_a_search_that_the_clock_ends_among_its_tasks(tmp_path: Path, monkeypatc
 
 def test_a_run_that_somebody_stopped_and_that_went_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = itertools.count()
-    subject, settings = load_subject("german"), Settings(Budget(seconds=60), options={"seeds": 50}, threads=1)
+    subject, settings = load_subject("german"), Settings(budget=Budget(seconds=60), options={"seeds": 50}, threads=1)
     run = search_subject(subject, settings, tmp_path / "run", stop=lambda: next(calls) > 30)
     assert run.status == "interrupted"
     made_again(run, tmp_path, monkeypatch)
-    longer = Settings(Budget(evaluations=run.summary["evaluations"] + 777), options={"seeds": 50}, threads=1)
+    longer = Settings(budget=Budget(evaluations=run.summary["evaluations"] + 777), options={"seeds": 50}, threads=1)
     more = search_subject(subject, longer, tmp_path / "run", resume=True)
     unbroken = search_subject(subject, longer, tmp_path / "unbroken")
     assert compare(more, unbroken).equal
@@ -112,7 +112,7 @@ def test_a_run_that_somebody_stopped_and_that_went_on(tmp_path: Path, monkeypatc
 
 def test_report_check(tmp_path: Path) -> None:
     ticks = itertools.count()
-    settings = Settings(Budget(seconds=1.0), options={"seeds": 50}, threads=1)
+    settings = Settings(budget=Budget(seconds=1.0), options={"seeds": 50}, threads=1)
     run = search_subject(load_subject("german"), settings, tmp_path / "run", clock=lambda: next(ticks) / 100)
 
     def ask(*more: str) -> Any:
@@ -143,7 +143,7 @@ def test_a_run_that_has_not_ended_can_be_checked(tmp_path: Path) -> None:
             raise BrokenError
 
     subject = load_subject("german")
-    settings = Settings(Budget(seconds=60), options={"seeds": 50}, threads=1)
+    settings = Settings(budget=Budget(seconds=60), options={"seeds": 50}, threads=1)
     with pytest.raises(BrokenError):
         search_subject(subject, settings, tmp_path / "run", watch=watch)
     run = Run.open(tmp_path / "run")

@@ -29,7 +29,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    found = compare(planted_subject(), Contest(Budget(evaluations=3_000), repeats=2), NAMES).as_dict()
+    found = compare(planted_subject(), Contest(budget=Budget(evaluations=3_000), repeats=2), NAMES).as_dict()
     return {**found, "subject": HOSTILE[0], "left_out": {"adf": "gradients"}}
 
 

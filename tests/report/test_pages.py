@@ -28,7 +28,7 @@ PAGES = ["report", "compare", "fleet"]
 
 @pytest.fixture(scope="module")
 def pages(audited: Run, subject: Subject) -> dict[str, str]:
-    contest = compare(planted_subject(), Contest(Budget(evaluations=500), repeats=2), ["random", "themis"])
+    contest = compare(planted_subject(), Contest(budget=Budget(evaluations=500), repeats=2), ["random", "themis"])
     whole = FleetMember("credit", "credit.toml", "credit/report.html", bits=2.5, bits_limit=2.6, k_max=6, flip_rate=0.1)
     broken = FleetMember(HOSTILE[1], "b.toml", error=HOSTILE[0])
     fleet = Fleet(HOSTILE[7], "about 60 s each", "2026-01-01T00:00:00", (whole, broken))

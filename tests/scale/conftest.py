@@ -13,4 +13,4 @@ from .work import planted_search
 @pytest.fixture(scope="session")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Found by one process; only read."""
-    return planted_search(tmp_path_factory.mktemp("alone") / "run", ExecutorOptions(1))
+    return planted_search(tmp_path_factory.mktemp("alone") / "run", ExecutorOptions(workers=1))

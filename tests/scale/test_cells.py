@@ -19,7 +19,7 @@ SAME = ("cases", "id_cases", "k_max", "q_1_mean_id", "diversity", "changed")
 
 
 def test_a_comparison_by_two(tmp_path) -> None:
-    contest = Contest(Budget(evaluations=1000), 4)
+    contest = Contest(budget=Budget(evaluations=1000), repeats=4)
     alone = compare(planted_subject(), contest, ["random"])
     seen: list[int] = []
     together = compare(
@@ -27,7 +27,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
         contest,
         ["random"],
         folder=tmp_path,
-        executor_options=ExecutorOptions(2),
+        executor_options=ExecutorOptions(workers=2),
         progress=lambda done, *_: seen.append(done),
     )
     assert seen == [0, 1, 2, 3]
@@ -40,7 +40,7 @@ def test_a_comparison_by_two(tmp_path) -> None:
         contest,
         ["random"],
         folder=tmp_path,
-        executor_options=ExecutorOptions(2),
+        executor_options=ExecutorOptions(workers=2),
         progress=lambda done, *_: again.append(done),
     )
     assert again == []
@@ -48,20 +48,22 @@ def test_a_comparison_by_two(tmp_path) -> None:
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool) -> None:
-    job = cells_job(Contest(Budget(evaluations=10)), ExecutorOptions(2), planted_subject(), trust_pickle=trusted)
+    job = cells_job(
+        Contest(budget=Budget(evaluations=10)), ExecutorOptions(workers=2), planted_subject(), trust_pickle=trusted
+    )
     assert job.shared.subject.grants.get("trust_pickle", False) is trusted
 
 
 def test_the_papers_cells(tmp_path) -> None:
     found = Roster(["heart"], [])
     plan = ExperimentPlan.of("rq1", found, tmp_path, seconds=0.2, strategies=["random"])
-    table = plan.run(executor_options=ExecutorOptions(1))
+    table = plan.run(executor_options=ExecutorOptions(workers=1))
     assert table.rows[0][:2] == ["heart", "random"]
-    made = ablation(found, tmp_path, queries=20_000, repeats=1, executor_options=ExecutorOptions(1))
+    made = ablation(found, tmp_path, queries=20_000, repeats=1, executor_options=ExecutorOptions(workers=1))
     kept = {path.name for path in tmp_path.glob("cells/*.json")}
     assert "rq1-heart-random-0.json" in kept
     assert "ablation-heart-binary-0.json" in kept
     assert len(made.rows) == 3
-    located, _ = rq3(found, tmp_path, seconds=0.3, executor_options=ExecutorOptions(1))
+    located, _ = rq3(found, tmp_path, seconds=0.3, executor_options=ExecutorOptions(workers=1))
     assert {tuple(row[:2]) for row in located.rows} >= {("heart", "dice"), ("heart", "dice*")}  # *: the paper's rule
     assert (tmp_path / "cells" / "rq3-heart-dice.json").is_file()

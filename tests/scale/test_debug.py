@@ -19,7 +19,7 @@ def test_blocks_of_interventions_are_put_together_in_order(monkeypatch) -> None:
     cases = every_person(subject.schema)
     dos = [Do(0, 0, value) for value in (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)]
     alone = try_here(evaluator, subject, cases, dos, judged=True)
-    spread = debugging.try_out_by(ExecutorOptions(1))
+    spread = debugging.try_out_by(ExecutorOptions(workers=1))
     assert spread is not None
     together = spread(evaluator, subject, cases, dos, judged=True)
     for name in ("accuracy", "k_mean", "id_rate"):

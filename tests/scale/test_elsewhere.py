@@ -44,7 +44,7 @@ def bucket():
 
 @pytest.mark.filterwarnings("ignore")
 def test_workers_write_to_s3_and_everything_reads_from_there(bucket: str, alone: Run) -> None:
-    run = planted_search(f"{bucket}/run", ExecutorOptions(2))
+    run = planted_search(f"{bucket}/run", ExecutorOptions(workers=2))
     assert cases_of(run).equals(cases_of(alone))
     assert run.summary["cases"] == len(run) == len(alone)
     assert [case.k for case in run.worst(3)] == [case.k for case in alone.worst(3)]
@@ -53,7 +53,7 @@ def test_workers_write_to_s3_and_everything_reads_from_there(bucket: str, alone:
     shown = CliRunner().invoke(app, ["cases", f"{bucket}/run", "--top", "1", "--where", "k >= 6", "--json"])
     assert json.loads(shown.stdout)[0]["k"] == 6
     with pytest.raises(OptionError, match="is not empty"):
-        planted_search(f"{bucket}/run", ExecutorOptions(1))
+        planted_search(f"{bucket}/run", ExecutorOptions(workers=1))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -65,12 +65,12 @@ def test_a_run_elsewhere_goes_on(bucket: str) -> None:
         asked += 1
         return asked > 200
 
-    half = planted_search(f"{bucket}/half", ExecutorOptions(1), stop=stop)
+    half = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), stop=stop)
     assert half.status == "interrupted"
-    whole = planted_search(f"{bucket}/half", ExecutorOptions(1), resume=True)
-    again = planted_search("memory://again", ExecutorOptions(1))
+    whole = planted_search(f"{bucket}/half", ExecutorOptions(workers=1), resume=True)
+    again = planted_search("memory://again", ExecutorOptions(workers=1))
     assert cases_of(whole).equals(cases_of(again))
-    planted_search("memory://again", ExecutorOptions(1), force=True)
+    planted_search("memory://again", ExecutorOptions(workers=1), force=True)
 
 
 def test_addresses_that_mean_nothing() -> None:

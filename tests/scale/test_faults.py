@@ -34,7 +34,7 @@ def impatient(monkeypatch) -> None:
 def test_a_shard_is_tried_four_times(tmp_path) -> None:
     seen = []
     orders = {0: ("die", 3, "a"), 1: ("memory", 1, "b"), 2: ("disk", 2, "c"), 3: ("die", 9, "d"), 4: ("die", 0, "e")}
-    with open_executor(ExecutorOptions(2), job(tmp_path)) as executor:
+    with open_executor(ExecutorOptions(workers=2), job(tmp_path)) as executor:
         carried = carry_out(
             executor, orders.items(), on_fault=lambda number, failed, fault: seen.append((number, failed, fault.kind))
         )
@@ -68,7 +68,7 @@ def test_workers_killed_at_random_moments(alone: Run, tmp_path) -> None:
                 os.kill(victim.pid, signal.SIGKILL)
                 killed += 1
 
-    run = planted_search(tmp_path / "run", ExecutorOptions(2), watch=kill)
+    run = planted_search(tmp_path / "run", ExecutorOptions(workers=2), watch=kill)
     assert killed == 3
     assert run.status == "finished"
     assert cases_of(run).equals(cases_of(alone))
@@ -99,21 +99,21 @@ def test_a_killed_coordinator_is_resumed_and_takes_its_workers_along(alone: Run,
     child.wait()
     before = Run.open(folder)
     assert before.status in ("running", "finished")
-    run = planted_search(folder, ExecutorOptions(1), resume=True)
+    run = planted_search(folder, ExecutorOptions(workers=1), resume=True)
     assert run.status == "finished"
     assert cases_of(run).equals(cases_of(alone))
     assert run.summary["evaluations"] == alone.summary["evaluations"]
 
 
 def test_a_damaged_part_is_made_again(alone: Run, tmp_path) -> None:
-    planted_search(tmp_path / "run", ExecutorOptions(1))
+    planted_search(tmp_path / "run", ExecutorOptions(workers=1))
     first, second = sorted((tmp_path / "run" / FOLDER).glob("part-*"))[:2]
     first.write_bytes(first.read_bytes()[:-100])
     second.unlink()
     broken = Run.open(tmp_path / "run")
     assert set(broken.damaged) == {first.name, second.name}
     assert not cases_of(broken).equals(cases_of(alone))
-    run = planted_search(tmp_path / "run", ExecutorOptions(1), resume=True)
+    run = planted_search(tmp_path / "run", ExecutorOptions(workers=1), resume=True)
     assert not run.damaged
     assert cases_of(run).equals(cases_of(alone))
 
@@ -140,12 +140,12 @@ def test_a_full_disk_leaves_what_was_safe_and_goes_on_when_there_is_room(alone: 
                     file.write(b"x" * 4096)
 
     with pytest.raises(FairbitsError, match=r"given up, after 4 tries: no space was left.*resume=True"):
-        planted_search(folder, ExecutorOptions(1), watch=fill)
+        planted_search(folder, ExecutorOptions(workers=1), watch=fill)
     filler.unlink()
     half = Run.open(folder)
     assert half.status != "finished"
     assert len(half) > 0
-    run = planted_search(folder, ExecutorOptions(1), resume=True)
+    run = planted_search(folder, ExecutorOptions(workers=1), resume=True)
     assert run.status == "finished"
     assert cases_of(run).equals(cases_of(alone))
 
@@ -158,9 +158,9 @@ def test_whoever_stops_it_can_go_on(alone: Run, tmp_path) -> None:
         asked += 1
         return asked > 40
 
-    run = planted_search(tmp_path / "run", ExecutorOptions(1), stop=stop)
+    run = planted_search(tmp_path / "run", ExecutorOptions(workers=1), stop=stop)
     assert run.status == "interrupted"
     assert 0 < len(run) < len(alone)
-    again = planted_search(tmp_path / "run", ExecutorOptions(1), resume=True)
+    again = planted_search(tmp_path / "run", ExecutorOptions(workers=1), resume=True)
     assert again.status == "finished"
     assert cases_of(again).equals(cases_of(alone))

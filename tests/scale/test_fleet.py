@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
 from fairbits.audit import AuditOptions
-from fairbits.audit.fleet import _proved, audit_fleet, find_ships
+from fairbits.audit.fleet import _proved, audit_fleet, find_subjects
 from fairbits.certify import Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
@@ -46,7 +46,7 @@ def harbour(tmp_path):
 
 def test_one_that_fails_stops_nobody(harbour, tmp_path) -> None:
     seen = []
-    options = AuditOptions(1.0, skip=frozenset({"debug", "repair"}))
+    options = AuditOptions(seconds=1.0, skip=frozenset({"debug", "repair"}))
     fleet, page = audit_fleet(
         harbour, options, tmp_path / "out", progress=lambda done, total, one: seen.append((done, total))
     )
@@ -77,9 +77,9 @@ def test_on_the_command_line(harbour, tmp_path) -> None:
 
 def test_folders_without_subjects(tmp_path) -> None:
     with pytest.raises(OptionError, match=r"holds no subject.toml"):
-        find_ships(tmp_path, tmp_path)
+        find_subjects(tmp_path, tmp_path)
     with pytest.raises(OptionError, match="is not a folder"):
-        find_ships(tmp_path / "none", tmp_path)
+        find_subjects(tmp_path / "none", tmp_path)
 
 
 def test_names_are_only_text() -> None:
@@ -113,7 +113,7 @@ def test_a_regression_reports_no_flips(tmp_path) -> None:
     network = Network.build([np.array([[1.0], [3.0]])], [np.zeros(1)], head="linear")
     subject = make_subject("pay", network, schema, Table(codes, codes @ [1.0, 3.0] + rng.normal(0, 0.1, 60)))
     export_subject(subject, tmp_path / "models" / "pay")
-    options = AuditOptions(1.0, skip=frozenset({"debug", "repair"}))
+    options = AuditOptions(seconds=1.0, skip=frozenset({"debug", "repair"}))
     fleet, _ = audit_fleet(tmp_path / "models", options, tmp_path / "out")
     assert (fleet.ranked[0].id_cases, fleet.ranked[0].flip_rate) == (None, None)
 

@@ -53,7 +53,7 @@ def test_a_node_dies_while_it_works(cluster, alone: Run, tmp_path) -> None:
         if nodes and list(folder.glob("tasks/*.json")):
             cluster.remove_node(nodes.pop(), allow_graceful=False)
 
-    run = planted_search(folder, ExecutorOptions(2, ray=cluster.address), watch=kill)
+    run = planted_search(folder, ExecutorOptions(workers=2, ray=cluster.address), watch=kill)
     assert not nodes
     assert run.status == "finished"
     assert cases_of(run).equals(cases_of(alone))
@@ -66,7 +66,7 @@ def test_a_node_dies_while_it_works(cluster, alone: Run, tmp_path) -> None:
 def test_faults_of_shards_are_told_apart(cluster, tmp_path) -> None:
     seen = []
     orders = {0: ("die", 1, "a"), 1: ("memory", 1, "b"), 2: ("die", 0, "c")}
-    with open_executor(ExecutorOptions(1, ray=cluster.address), job(tmp_path)) as executor:
+    with open_executor(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path)) as executor:
         carried = carry_out(executor, orders.items(), on_fault=lambda n, _, fault: seen.append((n, fault.kind)))
     assert carried.results == {0: 2, 1: 2, 2: 1}
     assert sorted(seen) == [(0, "killed"), (1, "memory")]
@@ -83,7 +83,7 @@ def test_a_lost_head_is_looked_for_again(cluster, ray, monkeypatch, tmp_path) ->
         return real(*given, **more)
 
     monkeypatch.setattr(ray, "wait", wait)
-    with open_executor(ExecutorOptions(1, ray=cluster.address), job(tmp_path)) as executor:
+    with open_executor(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path)) as executor:
         carried = carry_out(
             executor,
             enumerate([("die", 0, "a"), ("die", 0, "b")]),

@@ -24,7 +24,7 @@ from .work import EVALUATIONS, SHARDS, cases_of, planted_search
 
 def test_several_processes_give_the_same_cases(alone: Run, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(processes, "multiprocessing", multiprocessing)  # each starts from nothing, as everywhere else
-    together = planted_search(tmp_path / "run", ExecutorOptions(2))
+    together = planted_search(tmp_path / "run", ExecutorOptions(workers=2))
     assert cases_of(together).equals(cases_of(alone))
     assert together.scale is not None
     assert together.scale["executor"] == "processes"
@@ -51,20 +51,20 @@ def test_nobody_is_shown_twice(alone: Run) -> None:
 
 
 def test_one_shard_is_the_search_without_any(tmp_path) -> None:
-    settings = Settings(Budget(evaluations=5000), options={"seeds": 25})
+    settings = Settings(budget=Budget(evaluations=5000), options={"seeds": 25})
     plain = search_subject(planted_subject(), settings, tmp_path / "plain")
-    shard = planted_search(tmp_path / "shard", ExecutorOptions(1), shards=1, budget=settings.budget)
+    shard = planted_search(tmp_path / "shard", ExecutorOptions(workers=1), shards=1, budget=settings.budget)
     assert cases_of(shard).equals(cases_of(plain))
 
 
 @pytest.mark.parametrize("distance", [0, 1])
 def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("fairbits.search.strategies.exhaustive.ROUND", 200)
-    settings = Settings(Budget(seconds=1e9), "exhaustive", {"distance": distance})
+    settings = Settings(budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": distance})
     plain = search_subject(planted_subject(), settings, tmp_path / "plain")
     cut = planted_search(
         tmp_path / "cut",
-        ExecutorOptions(1),
+        ExecutorOptions(workers=1),
         shards=3,
         budget=settings.budget,
         strategy="exhaustive",
@@ -77,12 +77,14 @@ def test_enumerations_are_cut_into_stretches(distance: int, tmp_path, monkeypatc
 
 
 def test_a_search_that_the_clock_ends(tmp_path) -> None:
-    run = planted_search(tmp_path / "run", ExecutorOptions(1), shards=None, budget=Budget(seconds=0.3))
+    run = planted_search(tmp_path / "run", ExecutorOptions(workers=1), shards=None, budget=Budget(seconds=0.3))
     assert run.status == "finished"
     assert run.manifest["shards"] == 1  # one worker has nobody to share the clock with
     assert run.summary["ends"] == [run.summary["evaluations"]]
     assert run.summary["cases"] == len(run) > 0
-    more = planted_search(tmp_path / "run", ExecutorOptions(1), shards=None, budget=Budget(seconds=0.6), resume=True)
+    more = planted_search(
+        tmp_path / "run", ExecutorOptions(workers=1), shards=None, budget=Budget(seconds=0.6), resume=True
+    )
     assert more.summary["evaluations"] > run.summary["evaluations"]
 
 
@@ -115,13 +117,20 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
 
 def test_what_cannot_go_on_says_so(alone: Run, tmp_path) -> None:
     with pytest.raises(OptionError, match="its shards were cut from 16000"):
-        planted_search(alone.folder, ExecutorOptions(1), budget=Budget(evaluations=20_000), resume=True, shards=None)
+        planted_search(
+            alone.folder, ExecutorOptions(workers=1), budget=Budget(evaluations=20_000), resume=True, shards=None
+        )
     with pytest.raises(OptionError, match="has 8 shards, not 3"):
-        planted_search(alone.folder, ExecutorOptions(1), resume=True, shards=3)
-    one = Settings(Budget(evaluations=100))
+        planted_search(alone.folder, ExecutorOptions(workers=1), resume=True, shards=3)
+    one = Settings(budget=Budget(evaluations=100))
     search_subject(planted_subject(), one, tmp_path / "plain")
     more = planted_search(
-        tmp_path / "plain", ExecutorOptions(2), options={}, budget=Budget(evaluations=150), resume=True, shards=None
+        tmp_path / "plain",
+        ExecutorOptions(workers=2),
+        options={},
+        budget=Budget(evaluations=150),
+        resume=True,
+        shards=None,
     )
     assert more.summary["evaluations"] == 150  # one task is one task, whoever goes on with it
 
@@ -137,11 +146,11 @@ def test_a_model_that_cannot_travel(tmp_path) -> None:
     subject = planted_subject()
     parts = {field.name: getattr(subject.model, field.name) for field in dataclasses.fields(Network)}
     stuck = dataclasses.replace(subject, model=Stuck(**parts))
-    settings = Settings(Budget(evaluations=1000), "random")
+    settings = Settings(budget=Budget(evaluations=1000), strategy="random")
     with pytest.raises(ModelError, match=r"cannot be sent to other processes .*locked door.*leave the workers out"):
-        search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(2))
+        search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(workers=2))
     assert not (tmp_path / "run").exists()
-    assert len(search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(1), shards=2)) > 0
+    assert len(search(stuck, settings, tmp_path / "run", executor_options=ExecutorOptions(workers=1), shards=2)) > 0
 
 
 def test_run_json_names_who_did_it(alone: Run) -> None:

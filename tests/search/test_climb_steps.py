@@ -225,12 +225,14 @@ def test_run_json_keeps_what_was_fitted_and_makes_the_same_run(tmp_path) -> None
     """A run that the clock ended is made again by its evaluations and the options that it kept."""
     subject, ticks = planted_subject(), iter(range(10**9))
     timed = search_subject(
-        subject, Settings(Budget(seconds=50.0), seed=3), tmp_path / "timed", clock=lambda: float(next(ticks))
+        subject, Settings(budget=Budget(seconds=50.0), seed=3), tmp_path / "timed", clock=lambda: float(next(ticks))
     )
     options = json.loads((tmp_path / "timed" / "run.json").read_text())["options"]
     assert options == {"seeds": 512, "chains": 4}
     again = search_subject(
-        subject, Settings(Budget(evaluations=timed.summary["evaluations"]), options=options, seed=3), tmp_path / "again"
+        subject,
+        Settings(budget=Budget(evaluations=timed.summary["evaluations"]), options=options, seed=3),
+        tmp_path / "again",
     )
     one, other = (np.concatenate(list(run.codes())) for run in (timed, again))
     np.testing.assert_array_equal(one, other)
@@ -238,7 +240,7 @@ def test_run_json_keeps_what_was_fitted_and_makes_the_same_run(tmp_path) -> None
 
 def test_a_run_that_goes_on_keeps_its_population(tmp_path) -> None:
     """A longer budget alone would have more seeds; what was begun with 64 goes on with 64."""
-    subject, settings = planted_subject(), Settings(Budget(evaluations=3_000))
+    subject, settings = planted_subject(), Settings(budget=Budget(evaluations=3_000))
     begun = search_subject(subject, settings, tmp_path / "run")
     assert begun.manifest["options"] == {"seeds": 64, "chains": 1}
     longer = replace(settings, budget=Budget(evaluations=300_000, cases=len(begun) + 50))

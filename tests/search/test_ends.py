@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Any:
 
 def searched(subject: Subject, folder: Path, strategy: str, *, tasks: int | None = None, **limits: Any) -> Run:
     how = {name: limits.pop(name) for name in ("resume", "watch", "clock", "stop") if name in limits}
-    chosen = Settings(Budget(**limits), strategy, SMALL.get(strategy, {}), threads=1)
+    chosen = Settings(budget=Budget(**limits), strategy=strategy, options=SMALL.get(strategy, {}), threads=1)
     return search_subject(subject, chosen, folder, tasks=tasks, **how)
 
 
@@ -157,7 +157,7 @@ def test_repeating_costs_no_time(subject: Subject, tmp_path: Path) -> None:
     options = {"seeds": 25, "generations": 10**6}
 
     def run(seconds: float, **more: Any) -> Run:
-        chosen = Settings(Budget(seconds=seconds), "climb", options, threads=1)
+        chosen = Settings(budget=Budget(seconds=seconds), strategy="climb", options=options, threads=1)
         return search_subject(subject, chosen, tmp_path / "run", clock=lambda: next(numbers) * 0.01, **more)
 
     once = run(3.0)
@@ -173,7 +173,9 @@ def test_preparing_and_summing_up_are_part_of_a_budget_that_began_before(
 ) -> None:
     """It leaves a part of the time in any case, and a run that is resumed does not get it back."""
     numbers = itertools.count()
-    chosen = Settings(Budget(seconds=10.0), "climb", {"seeds": 25, "generations": 10**6}, threads=1)
+    chosen = Settings(
+        budget=Budget(seconds=10.0), strategy="climb", options={"seeds": 25, "generations": 10**6}, threads=1
+    )
 
     def run(**more: Any) -> Run:
         return search_subject(subject, chosen, tmp_path / "run", clock=lambda: spent + next(numbers) * 0.01, **more)
@@ -187,13 +189,17 @@ def test_preparing_and_summing_up_are_part_of_a_budget_that_began_before(
 
 def test_a_large_seed_is_kept(subject: Subject, tmp_path: Path) -> None:
     """What a run keeps is checked when it is opened; a large seed is no damage."""
-    chosen = Settings(Budget(evaluations=100), "random", {}, seed=2**70, threads=1)
+    chosen = Settings(budget=Budget(evaluations=100), strategy="random", options={}, seed=2**70, threads=1)
     search_subject(subject, chosen, tmp_path / "run")
     assert Run.open(tmp_path / "run").manifest["seed"] == 2**70
 
 
 def test_seeds_that_were_never_asked_do_not_count(subject: Subject, tmp_path: Path) -> None:
-    run = search_subject(subject, Settings(Budget(evaluations=10), "climb", {"seeds": 25}, threads=1), tmp_path / "run")
+    run = search_subject(
+        subject,
+        Settings(budget=Budget(evaluations=10), strategy="climb", options={"seeds": 25}, threads=1),
+        tmp_path / "run",
+    )
     assert run.summary["seeds"] == 10
     assert run.summary["k_initial"] >= 1
 
@@ -211,7 +217,7 @@ def test_a_slow_model_is_asked_in_portions_that_fit_the_clock(subject: Subject, 
             return subject.model.scores(inputs)
 
     slow = make_subject("slow", Slow(), subject.schema, subject.table)  # type: ignore[arg-type]
-    chosen = Settings(Budget(seconds=0.8), "random", threads=1)
+    chosen = Settings(budget=Budget(seconds=0.8), strategy="random", threads=1)
     problem, _ = problem_of(slow, chosen)
     batch = batch_for(problem, 0.8)
     assert batch is not None
@@ -224,7 +230,7 @@ def test_a_slow_model_is_asked_in_portions_that_fit_the_clock(subject: Subject, 
     assert run.manifest["batch"] == run.summary["batch"]
     again = search_subject(
         slow,
-        Settings(Budget(ends=run.summary["ends"]), "random", threads=1, batch=run.summary["batch"]),
+        Settings(budget=Budget(ends=run.summary["ends"]), strategy="random", threads=1, batch=run.summary["batch"]),
         tmp_path / "again",
     )
     same(run, again)

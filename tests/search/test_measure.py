@@ -30,7 +30,13 @@ def runs(request: pytest.FixtureRequest, subject: Subject, tmp_path_factory: pyt
     found = {}
     for measure in MEASURES:
         settings = Settings(
-            Budget(evaluations=3000), request.param, {"seeds": 16}, seed=1, epsilon=0.01, threads=1, measure=measure
+            budget=Budget(evaluations=3000),
+            strategy=request.param,
+            options={"seeds": 16},
+            seed=1,
+            epsilon=0.01,
+            threads=1,
+            measure=measure,
         )
         found[measure] = search_subject(subject, settings, place / measure)
     return found
@@ -50,7 +56,7 @@ def test_effective_classes(subject: Subject) -> None:
     with pytest.raises(OptionError, match="measure 'q_2' is not known"):
         check_measure("q_2")
     with pytest.raises(OptionError, match="measure 'q2'"):
-        Settings(Budget(evaluations=1), measure="q2")
+        Settings(budget=Budget(evaluations=1), measure="q2")
 
 
 def test_it_leads_the_search_and_ranks_the_cases(runs: dict[str, Run]) -> None:
@@ -84,7 +90,7 @@ def test_debug_and_repair_lower_it(tmp_path: Path, subject: Subject) -> None:
     from fairbits.debug import debug_run
     from fairbits.repair import repair_run
 
-    run = search_subject(subject, Settings(Budget(evaluations=1500), threads=1, measure="q_1"), tmp_path / "run")
+    run = search_subject(subject, Settings(budget=Budget(evaluations=1500), threads=1, measure="q_1"), tmp_path / "run")
     found = debug_run(run, subject=subject, samples=60, trainings=0, sets=False, threads=1)
     assert found.measure == "q_1"
     best = found.best(count=1)[0].best

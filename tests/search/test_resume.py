@@ -100,7 +100,7 @@ def same_cases(one: Run, other: Run) -> None:
 
 @pytest.mark.parametrize("strategy", ["climb", "dice"])
 def test_kill_and_resume_at_random_moments(strategy: str, ended: Callable[..., int], tmp_path: Path) -> None:
-    whole = Settings(Budget(evaluations=LENGTHS[strategy].evaluations), strategy, {"seeds": 25})
+    whole = Settings(budget=Budget(evaluations=LENGTHS[strategy].evaluations), strategy=strategy, options={"seeds": 25})
     unbroken = search_subject(planted_subject(), whole, tmp_path / "unbroken")
     moments = random.Random(7)  # noqa: S311
     how = "new"
@@ -126,7 +126,9 @@ def test_kill_and_resume_at_random_moments(strategy: str, ended: Callable[..., i
 
 def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path) -> None:
     def settings(evaluations: int) -> Settings:
-        return Settings(Budget(evaluations=evaluations), "climb", {"seeds": 25, "generations": 30})
+        return Settings(
+            budget=Budget(evaluations=evaluations), strategy="climb", options={"seeds": 25, "generations": 30}
+        )
 
     search_subject(planted_subject(), settings(1_000), tmp_path / "steps")
     search_subject(planted_subject(), settings(2_500), tmp_path / "steps", resume=True)
@@ -152,7 +154,7 @@ def test_other_settings_are_refused_with_what_differs(tmp_path) -> None:
 
 def test_a_stop_leaves_a_usable_run(tmp_path) -> None:
     calls = iter(range(10**6))
-    settings = Settings(Budget(seconds=60), "climb", {"seeds": 25})
+    settings = Settings(budget=Budget(seconds=60), strategy="climb", options={"seeds": 25})
     run = search_subject(planted_subject(), settings, tmp_path / "run", stop=lambda: next(calls) > 30)
     assert run.status == "interrupted"
     assert run.summary["cases"] == len(run) > 0

@@ -84,7 +84,9 @@ def test_layers_are_asked_for_by_capability(tmp_path) -> None:
         CapabilityError, match=r"'neuronfair' needs gradients of layer outputs.*climb, dice, random, adf"
     ):
         search_subject(
-            replace(subject, model=Gradual()), Settings(Budget(evaluations=10), "neuronfair"), tmp_path / "r"
+            replace(subject, model=Gradual()),
+            Settings(budget=Budget(evaluations=10), strategy="neuronfair"),
+            tmp_path / "r",
         )
 
 
@@ -105,7 +107,7 @@ def test_slopes_that_are_no_numbers_lead_nowhere(strategy: str, tmp_path) -> Non
             slopes[1::4] = np.inf
             return slopes
 
-    settings = Settings(Budget(evaluations=2_000), strategy, threads=1)
+    settings = Settings(budget=Budget(evaluations=2_000), strategy=strategy, threads=1)
     run = search_subject(replace(subject, model=Saturated()), settings, tmp_path / "r")
     assert run.summary["evaluations"] == 2_000
 
@@ -122,7 +124,11 @@ def test_aequitas_learns_towards_what_gave_a_case() -> None:
 @pytest.mark.parametrize("mode", ["random", "semi", "fully"])
 def test_all_modes_of_aequitas_find_cases(mode: str, tmp_path) -> None:
     options = {"mode": mode, "draws": 50, "local_moves": 30}
-    run = search_subject(planted_subject(), Settings(Budget(evaluations=5_000), "aequitas", options), tmp_path / "r")
+    run = search_subject(
+        planted_subject(),
+        Settings(budget=Budget(evaluations=5_000), strategy="aequitas", options=options),
+        tmp_path / "r",
+    )
     assert run.summary["id_cases"] > 0
     assert run.summary["local_success_rate"] > 0
 
@@ -159,7 +165,7 @@ def test_themis_counts_as_brute_force_does(oracle, rng) -> None:
 
 
 def test_what_themis_found_is_in_the_summary(tmp_path) -> None:
-    settings = Settings(Budget(evaluations=60_000), "themis", {"least": 1_000, "margin": 0.02})
+    settings = Settings(budget=Budget(evaluations=60_000), strategy="themis", options={"least": 1_000, "margin": 0.02})
     summary = search_subject(planted_subject(), settings, tmp_path / "r").summary
     truth = 9 / 300  # a + b ≥ 17
     assert summary["findings"]["themis"][-1]["causal"] == pytest.approx(truth, abs=0.02)
@@ -248,6 +254,10 @@ def test_the_score_of_one_twin_is_that_of_all(people_schema, rng) -> None:
 def test_a_budget_of_queries_is_kept(tmp_path) -> None:
     for feedback in ("quantitative", "binary"):
         options = {"seeds": 20, "local_moves": 30, "feedback": feedback}
-        run = search_subject(planted_subject(), Settings(Budget(queries=20_000), "dice", options), tmp_path / feedback)
+        run = search_subject(
+            planted_subject(),
+            Settings(budget=Budget(queries=20_000), strategy="dice", options=options),
+            tmp_path / feedback,
+        )
         assert 20_000 - 20 * 6 <= run.summary["queries"] <= 20_000 + 20 * 4  # the last batch may end in gradients
         assert run.summary["id_cases"] > 0

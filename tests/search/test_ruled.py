@@ -34,7 +34,9 @@ def ruled_subject(*, rules=RULES, immutable=(), allowed=None, rows=40):
 
 
 def searched(subject, strategy, folder, evaluations=2_000, **more):
-    settings = Settings(Budget(evaluations=evaluations), strategy, SMALL.get(strategy, {}), **more)
+    settings = Settings(
+        budget=Budget(evaluations=evaluations), strategy=strategy, options=SMALL.get(strategy, {}), **more
+    )
     return search_subject(subject, settings, folder)
 
 
@@ -92,7 +94,7 @@ def test_moves_that_break_a_rule_are_counted(tmp_path) -> None:
 
 def test_an_exact_search_asks_exactly_those_who_can_exist(tmp_path) -> None:
     subject = ruled_subject(rules=("a + b <= 16",), rows=7)
-    settings = Settings(Budget(seconds=60), "exhaustive", {"distance": 1})
+    settings = Settings(budget=Budget(seconds=60), strategy="exhaustive", options={"distance": 1})
     run = search_subject(subject, settings, tmp_path / "run")
     rows = subject.table.codes
     grid = np.stack(np.meshgrid(np.arange(10), np.arange(10), np.arange(3), indexing="ij"), axis=-1).reshape(-1, 3)

@@ -31,7 +31,7 @@ def settings(strategy: str, evaluations: int | None = None, **more) -> Settings:
     if evaluations is None:  # ten times everybody there is; sg fits a tree for every few people here
         evaluations = 1_500 if strategy == "sg" else 3_000
     options = {"options": SMALL.get(strategy, {}), **more}
-    return Settings(Budget(evaluations=evaluations), strategy, **options)
+    return Settings(budget=Budget(evaluations=evaluations), strategy=strategy, **options)
 
 
 def codes_of(run) -> np.ndarray:
@@ -84,13 +84,13 @@ def test_the_budget_is_kept_to_the_last_person(strategy: str, tmp_path) -> None:
     run = search_subject(planted_subject(), settings(strategy, 1_234), tmp_path / "e")
     assert run.summary["evaluations"] == 1_234
     assert run.summary["queries"] >= 1_234 * 6
-    few = Settings(Budget(cases=17), strategy, SMALL.get(strategy, {}))
+    few = Settings(budget=Budget(cases=17), strategy=strategy, options=SMALL.get(strategy, {}))
     assert len(search_subject(planted_subject(), few, tmp_path / "c")) == 17
 
 
 def test_seconds_end_a_search_on_an_injected_clock(strategy: str, tmp_path) -> None:
     ticks = iter(range(10**9))
-    chosen = Settings(Budget(seconds=200.0), strategy, SMALL.get(strategy, {}))
+    chosen = Settings(budget=Budget(seconds=200.0), strategy=strategy, options=SMALL.get(strategy, {}))
     run = search_subject(planted_subject(), chosen, tmp_path / "run", clock=lambda: float(next(ticks)))
     assert run.status == "finished"
     assert 200 <= run.summary["seconds"] < 260
@@ -132,7 +132,7 @@ def test_exhaustive_is_exactly_everybody_near(tmp_path) -> None:
     free = list(subject.schema.free_columns)
     distance = (people[:, None, free] != subject.table.codes[None, :, free]).sum(axis=2).min(axis=1)
     for reach in (0, 1):
-        chosen = Settings(Budget(seconds=60), "exhaustive", {"distance": reach})
+        chosen = Settings(budget=Budget(seconds=60), strategy="exhaustive", options={"distance": reach})
         run = search_subject(subject, chosen, tmp_path / str(reach))
         near = people[distance <= reach]
         assert run.status == "finished"
@@ -148,7 +148,7 @@ def test_exhaustive_is_exactly_everybody_near(tmp_path) -> None:
 
 
 def test_an_exact_search_that_was_cut_short_says_so(tmp_path) -> None:
-    chosen = Settings(Budget(evaluations=20), "exhaustive", {"distance": 1})
+    chosen = Settings(budget=Budget(evaluations=20), strategy="exhaustive", options={"distance": 1})
     run = search_subject(planted_subject(), chosen, tmp_path / "run")
     assert run.status == "interrupted"
     assert "k_max_within_1" not in run.summary["exact"]

@@ -19,12 +19,12 @@ from fairbits.store.location import folder_name, new_folder
 from fairbits.subject import Subject
 from tests.search.planted import planted_subject
 
-SETTINGS = Settings(Budget(evaluations=50), "random", threads=1)
+SETTINGS = Settings(budget=Budget(evaluations=50), strategy="random", threads=1)
 WAYS: dict[str, Callable[[Subject], Run]] = {
     "search": lambda subject: search(subject, SETTINGS),
     "shards": lambda subject: search(subject, SETTINGS, shards=2),
     "audit": lambda subject: (
-        audit_subject(subject, AuditOptions(1.0, threads=1, skip=frozenset({"search", "debug", "repair"}))).run
+        audit_subject(subject, AuditOptions(seconds=1.0, threads=1, skip=frozenset({"search", "debug", "repair"}))).run
     ),
 }
 

@@ -182,14 +182,14 @@ def test_relu_and_tanh_are_told_apart_in_a_sentence(tmp_path: Path) -> None:
 
 
 def searched(about: Subject, folder: Path) -> Run:
-    return search_subject(about, Settings(Budget(evaluations=200), strategy="random", threads=1), folder)
+    return search_subject(about, Settings(budget=Budget(evaluations=200), strategy="random", threads=1), folder)
 
 
 STAGES: dict[str, Callable[[Run, Subject], Any]] = {
     "resume": lambda run, about: search_subject(
-        about, Settings(Budget(evaluations=300), strategy="random", threads=1), run.folder, resume=True
+        about, Settings(budget=Budget(evaluations=300), strategy="random", threads=1), run.folder, resume=True
     ),
-    "audit": lambda run, about: audit_subject(about, AuditOptions(1.0, threads=1), run.folder, resume=True),
+    "audit": lambda run, about: audit_subject(about, AuditOptions(seconds=1.0, threads=1), run.folder, resume=True),
     "debug": lambda run, about: Audit.of(about).debug(run, inside=False),
     "repair": lambda run, about: Audit.of(about).repair(run, retrain=False, attack_budget=None),
     "report": lambda run, about: compute_report(run, subject=about),

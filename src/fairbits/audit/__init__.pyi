@@ -1,9 +1,17 @@
 from .alternatives import alternatives_to as alternatives_to
 from .attack import repair as repair
 from .audit import Audit as Audit
+from .clock import StageProgress as StageProgress
+from .draft import check_draft as check_draft
+from .draft import check_ignored as check_ignored
+from .draft import draft_subject as draft_subject
+from .fleet import FleetSubject as FleetSubject
 from .fleet import audit_fleet as audit_fleet
+from .fleet import find_subjects as find_subjects
+from .model_diff import diff_models as diff_models
 from .options import AuditOptions as AuditOptions
 from .pipeline import audit_subject as audit_subject
+from .remake import RunComparison as RunComparison
 from .remake import check as check
 from .remake import settings_again as settings_again
 from .result import AuditResult as AuditResult

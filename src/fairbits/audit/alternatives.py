@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fairbits.errors import OptionError
 from fairbits.repair import Alternatives, Proposer, find_alternatives, write_candidates
 from fairbits.report import alternatives_of, write_alternatives
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings
-from fairbits.store import Run
+from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
 
 #: People that the search asks about first: repairs are planned by what it finds.
@@ -31,7 +32,7 @@ def alternatives_to(
     seed: int = 0,
     threads: int | None = None,
     command: str = "",
-    watch: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Alternatives:
     """Every less discriminatory alternative that is known here, judged on the same held-out rows; written as a log.
 
@@ -59,7 +60,7 @@ def alternatives_to(
         By default all cores.
     command
         What makes it again, for the page.
-    watch
+    progress
         Called with a few words on what is being done.
 
     Returns
@@ -69,13 +70,44 @@ def alternatives_to(
         alternatives.json), the page (alternatives.html, alternatives.md) and the models of the front.
     """
     if run is None:
-        if watch is not None:
-            watch("searching")
-        settings = Settings(Budget(evaluations=evaluations), DEFAULT, {}, seed, threads=threads)
+        if progress is not None:
+            progress("searching")
+        settings = Settings(budget=Budget(evaluations=evaluations), strategy=DEFAULT, seed=seed, threads=threads)
         run = search(subject, settings, out, force=force)
     found = find_alternatives(
-        run, subject, proposals=proposals, trials=trials, quick=quick, seed=seed, threads=threads, watch=watch
+        run, subject, proposals=proposals, trials=trials, quick=quick, seed=seed, threads=threads, watch=progress
     )
     write_candidates(found, command=command)
     write_alternatives(alternatives_of({**found.document(), "command": command}), found.folder)
     return found
+
+
+def run_to_use(run: Run | str | Path | None, subject: Subject, *, out: object, force: bool) -> Run | None:
+    """The run that alternatives are planned by, opened and known to be about this subject.
+
+    Parameters
+    ----------
+    run
+        A run, or its folder; None for a new search.
+    subject
+        The subject.
+    out, force
+        Where a new search would go, and whether it may replace another.
+
+    Returns
+    -------
+    Run or None
+        The run; None for a new search.
+
+    Raises
+    ------
+    OptionError
+        If a folder is given beside the run, or the run is about another model.
+    """
+    if run is None:
+        return None
+    if out is not None or force:
+        raise OptionError("--run writes into the folder of that run; leave --out and --force out.")
+    opened = run if isinstance(run, Run) else Run.open(run)
+    subject_of(opened, subject)
+    return opened

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from fairbits.audit.audit import Audit
 from fairbits.audit.options import AuditOptions
-from fairbits.audit.pipeline import audit_subject
 from fairbits.audit.result import AuditResult
-from fairbits.audit.scores_only import ScoresAudit, audit_scores, is_scores_audit
+from fairbits.audit.scores_only import ScoresAudit, is_scores_audit
 from fairbits.audit.shares import DEFAULT_SECONDS
-from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
-from fairbits.store import folder_name, timestamp
+from fairbits.store import folder_name, new_folder, timestamp
 from fairbits.subject import Quality
 
 #: Progress callback: called with how many have ended, of how many, and which one just did.
@@ -25,22 +24,34 @@ Progress = Callable[[int, int, FleetMember | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ship:
-    """One subject of a fleet: where its description is, and where its audit goes. Plain data."""
+class FleetSubject:
+    """One subject of a fleet. Plain data.
+
+    Parameters
+    ----------
+    name
+        What the page calls it.
+    source
+        Its description, a file.
+    folder
+        Where its audit goes.
+    """
 
     name: str
     source: str
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """What all workers of a fleet are given, once."""
+
     options: AuditOptions
     grants: GrantOptions
     as_is: bool = False
 
 
-def find_ships(folder: Path, out: Path) -> list[Ship]:
+def find_subjects(folder: Path, out: Path) -> list[FleetSubject]:
     """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself.
 
     Parameters
@@ -52,7 +63,7 @@ def find_ships(folder: Path, out: Path) -> list[Ship]:
 
     Returns
     -------
-    list[Ship]
+    list[FleetSubject]
         The subjects, with distinct names.
 
     Raises
@@ -63,9 +74,10 @@ def find_ships(folder: Path, out: Path) -> list[Ship]:
     if not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is not a folder; give one that holds subject.toml files.")
     files = sorted({*folder.rglob("subject.toml"), *folder.glob("*.toml")})
+    files = [file for file in files if out.resolve() not in file.resolve().parents]
     if not files:
         raise OptionError(f"{str(folder)!r} holds no subject.toml; write some with `fairbits init`.")
-    ships: list[Ship] = []
+    subjects: list[FleetSubject] = []
     taken: set[str] = set()
     for file in files:
         inner = file.relative_to(folder)
@@ -77,14 +89,14 @@ def find_ships(folder: Path, out: Path) -> list[Ship]:
         while slug in taken:
             slug += "-2"
         taken.add(slug)
-        ships.append(Ship(name, str(file), str(out / slug)))
-    return ships
+        subjects.append(FleetSubject(name, str(file), str(out / slug)))
+    return subjects
 
 
 def audit_fleet(
-    folder: Path,
-    options: AuditOptions,
-    out: Path,
+    folder: str | Path,
+    options: AuditOptions | None = None,
+    out: str | Path | None = None,
     *,
     as_is: bool = False,
     rank: str = "people",
@@ -99,9 +111,9 @@ def audit_fleet(
     folder
         Where the subjects are.
     options
-        How each audit is done.
+        How each audit is done; by default as :meth:`fairbits.Audit.audit` does it.
     out
-        Folder of the results.
+        Folder of the results; by default a new one below ``runs``.
     as_is
         Accept models that decide against the labels of their tables.
     rank
@@ -131,8 +143,9 @@ def audit_fleet(
             f"--credential is {credential!r}, and a fleet may ask many hosts; say which one gets the secret: "
             f"{credential}@https://host."
         )
-    out = out.resolve()
-    ships = find_ships(folder, out)
+    place = (new_folder("fleet") if out is None else Path(out)).resolve()
+    subjects = find_subjects(Path(folder), place)
+    options = options or AuditOptions()
     executor_options = options.executor_options
     each = replace(
         options, threads=executor_options.each, workers=None, ray=None
@@ -142,57 +155,57 @@ def audit_fleet(
     def done(number: int, entry: FleetMember) -> None:
         found[number] = entry
         if progress is not None:
-            progress(len(found), len(ships), entry)
+            progress(len(found), len(subjects), entry)
 
     if progress is not None:
-        progress(0, len(ships), None)
-    with open_executor(executor_options, Job(_prepare, _perform, _Terms(each, grants, as_is)), stop=stop) as executor:
-        carried = carry_out(executor, enumerate(ships), on_done=done, stop=stop)
-    for number, ship in enumerate(ships):
+        progress(0, len(subjects), None)
+    job = Job(_prepare, _perform, _Shared(options=each, grants=grants, as_is=as_is))
+    with open_executor(executor_options, job, stop=stop) as executor:
+        carried = carry_out(executor, enumerate(subjects), on_done=done, stop=stop)
+    for number, member in enumerate(subjects):
         if number not in found:
-            found[number] = FleetMember(ship.name, ship.source, error=_reason(carried.lost.get(number)))
+            found[number] = FleetMember(member.name, member.source, error=_reason(carried.lost.get(number)))
     fleet = Fleet(
         str(folder),
-        _terms(options, executor_options),
+        _words(options, executor_options),
         timestamp(),
-        tuple(found[number] for number in range(len(ships))),
+        tuple(found[number] for number in range(len(subjects))),
         rank,
     )
-    return fleet, write_fleet(fleet, out)
+    return fleet, write_fleet(fleet, place)
 
 
-def _prepare(terms: _Terms) -> _Terms:
-    return terms
+def _prepare(shared: _Shared) -> _Shared:
+    return shared
 
 
-def _perform(terms: _Terms, ship: Ship, signals: Signals) -> FleetMember:
+def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMember:
     """One audit. Whatever is wrong with this subject is its own affair."""
-    folder = Path(ship.folder)
+    folder = Path(member.folder)
+    again = is_scores_audit(folder) or (folder / "run.json").is_file()
     try:
-        subject = load_subject(ship.source, **terms.grants).checked(as_is=terms.as_is)
-        if subject.scores_only:
-            options = terms.options
-            again = is_scores_audit(folder)
-            result = audit_scores(subject, folder, by=options.by, seed=None if again else options.seed, resume=again)
-            return _scores_entry(ship, result, subject.quality)
-        again = (folder / "run.json").is_file()
-        found = audit_subject(subject, terms.options, folder, resume=again, stop=signals.stop)
+        audit = Audit.of(member.source, as_is=shared.as_is, **shared.grants)
+        found = audit.audit_with(shared.options, folder, resume=again, stop=signals.stop)
     except FairbitsError as error:
-        return FleetMember(ship.name, ship.source, error=str(error))
+        return FleetMember(member.name, member.source, error=str(error))
     except (MemoryError, OSError):
         raise  # may go better on another try, or elsewhere
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return FleetMember(ship.name, ship.source, error=f"something went wrong inside fairbits or the model ({what}).")
-    return _entry(ship, found)
+        return FleetMember(
+            member.name, member.source, error=f"something went wrong inside fairbits or the model ({what})."
+        )
+    if isinstance(found, ScoresAudit):
+        return _scores_entry(member, found, audit.subject.quality)
+    return _entry(member, found)
 
 
-def _scores_entry(ship: Ship, found: ScoresAudit, quality: Quality | None) -> FleetMember:
+def _scores_entry(member: FleetSubject, found: ScoresAudit, quality: Quality | None) -> FleetMember:
     document = found.document
     return FleetMember(
-        name=ship.name,
-        source=ship.source,
-        report=f"{Path(ship.folder).name}/{found.page.name}",
+        name=member.name,
+        source=member.source,
+        report=f"{Path(member.folder).name}/{found.page.name}",
         sentence=lead(document, blind=True).strip(),
         rows=document["rows"],
         seconds=found.seconds,
@@ -212,14 +225,14 @@ def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"indirect": most["bits_low"], "indirect_about": most["attribute"]}
 
 
-def _entry(ship: Ship, found: AuditResult) -> FleetMember:
+def _entry(member: FleetSubject, found: AuditResult) -> FleetMember:
     data = found.data
     figures: dict[str, Any] = dict(data.searched.figures)
     measured = data.measured
     return FleetMember(
-        name=ship.name,
-        source=ship.source,
-        report=f"{Path(ship.folder).name}/{found.page.name}",
+        name=member.name,
+        source=member.source,
+        report=f"{Path(member.folder).name}/{found.page.name}",
         sentence=data.sentence,
         bits=data.bits,
         bits_limit=data.about.bits_limit,
@@ -258,9 +271,9 @@ def _reason(fault: Fault | None) -> str:
     return f"given up after 4 tries: {fault.words}."
 
 
-def _terms(options: AuditOptions, executor_options: ExecutorOptions) -> str:
+def _words(options: AuditOptions, executor_options: ExecutorOptions) -> str:
     seconds = DEFAULT_SECONDS if options.seconds is None else options.seconds
     skipped = f", without {' and '.join(sorted(options.skip))}" if options.skip else ""
     workers = executor_options.workers
     many = f", {workers} at a time" if workers is not None and workers > 1 else ""
-    return f"about {seconds:g} s each{many}, seed {options.seed}{skipped}"
+    return f"about {seconds:g} s each{many}, seed {options.seed or 0}{skipped}"

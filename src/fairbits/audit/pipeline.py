@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from fairbits.audit.clock import StageClock, StageProgress
+from fairbits.audit.content import is_current
 from fairbits.audit.options import AuditOptions
+from fairbits.audit.pace import check_time, in_steps, rows_in_time
 from fairbits.audit.result import AuditResult
 from fairbits.audit.run import AuditRun
 from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
-from fairbits.debug import Tried, TryOut, try_here
-from fairbits.domain import Codes
+from fairbits.audit.study import keep_study, write_study
 from fairbits.engine import compiled_ahead, work_time
-from fairbits.errors import UsageError
-from fairbits.measure import Evaluator, Measure, evaluator_of
-from fairbits.models import Do, HasActivations, HasTrees, Network
+from fairbits.measure import Evaluator, evaluator_of, shared_evaluators
+from fairbits.models import HasActivations, HasTrees, Network
 from fairbits.report import (
     ReportData,
     compute_report,
     keep_measurement,
     kept_measurement,
     measure_rows,
-    proxies_of,
     write_report,
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json
+from fairbits.store import Run, new_folder, read_once
 from fairbits.subject import Subject, check_identity
 
-#: Repair is not begun after this share of the whole: it could not be ended in time.
-REPAIR_BEGIN = 0.6
-#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
-REPAIR_MEASURES = 10
 #: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
 COMPILED_AHEAD = 10.0
-#: Values that neurons are held at between two looks at the clock.
-STEP = 64
-
-#: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
-#: "failed"), and words; and first of all about the plan ("plan", "plan", words).
-StageProgress = Callable[[str, str, str], None]
-
-
-class _LateError(UsageError):
-    """A stage has used up its time."""
 
 
 def audit_subject(
@@ -86,35 +69,48 @@ def audit_subject(
     AuditResult
         The run, the report's data and page, and what each stage took.
     """
-    auditing = _Auditing(subject, options, folder, resume, progress or _silent, stop or (lambda: False))
-    long = auditing.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-    with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
-        return auditing.do()
+    with shared_evaluators(), read_once():
+        pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
+        long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
+        with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
+            return pipeline.do()
 
 
-class _Auditing:
-    """One audit in progress."""
+class Pipeline:
+    """One audit in progress.
+
+    Parameters
+    ----------
+    subject, options, folder, resume, progress, stop
+        As of :func:`audit_subject`.
+    """
 
     def __init__(
         self,
         subject: Subject,
         options: AuditOptions,
-        folder: Path | None,
-        resume: bool,
-        progress: StageProgress,
-        stop: Callable[[], bool],
+        folder: Path | None = None,
+        *,
+        resume: bool = False,
+        progress: StageProgress | None = None,
+        stop: Callable[[], bool] | None = None,
     ):
-        self.subject, self.options, self.resume, self.stop = subject, options, resume, stop
+        self.folder = folder or new_folder(subject.name, "audit")
+        #: The run that goes on, if one does.
+        self.before = Run.open(self.folder) if resume else None
+        self.options = options.settled(None if self.before is None else self.before.manifest)
+        repeats = options.repeats or (self.options.repeats if subject.repeats == 1 else None)
+        self.subject = subject if repeats is None else subject.with_repeats(repeats)
+        if self.before is not None:
+            check_identity(self.before.manifest, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         if self._evaluator.blind:
             # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
             # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
-            self.options = replace(options, skip=options.skip | {"search", "debug", "repair"})
-        self.folder = folder or new_folder(subject.name, "audit")
+            self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
-        self.progress = progress
-        self.begin, self.measured = work_time(), 0.0
-        self.seconds: dict[str, float | None] = {}
-        self.faults: dict[str, str] = {}
+        self.clock = StageClock(self.shares, self.folder, progress)
+        self.stop = stop or _never
+        self.measured = 0.0
 
     @cached_property
     def _evaluator(self) -> Evaluator:
@@ -122,98 +118,51 @@ class _Auditing:
         return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
 
     def do(self) -> AuditResult:
-        self.progress("plan", "plan", self.shares.words(self.options.skip))
-        if self.resume:
-            record = Run.open(self.folder).manifest
-            if self.subject.repeats == 1:
-                self.subject = self.subject.with_repeats(record.get("repeats", 1))
-                del self._evaluator  # it asked the model once for a score
-            check_identity(record, self.subject.identity, what=f"the run in {str(self.folder)!r}")
-        before = self._now
-        document = self._timed("measure", self._measure)
-        self.measured = self._now - before
+        """Do all stages, one after the other.
+
+        Returns
+        -------
+        AuditResult
+            The run, the report's data and page, and what each stage took.
+        """
+        clock = self.clock
+        clock.progress("plan", "plan", self.shares.words(self.options.skip))
+        before = clock.now
+        document = clock.timed("measure", self._measure)
+        self.measured = clock.now - before
         run = self._search()
         keep_measurement(run.folder, document)
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
-        self._certified(run)
+        self._certify(run)
         self._proxies(run)
-        data, page = self._timed("report", lambda: self._report(run))
-        return AuditResult(
-            AuditRun.open(run.folder, subject=self.subject), data, page, self.seconds, self.faults, self.stop()
-        )
-
-    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
-        self.progress(stage, "start", "")
-        begin = time.perf_counter()
-        found = work()
-        self.seconds[stage] = time.perf_counter() - begin
-        self.progress(stage, "done", "")
-        return found
+        data, page = clock.timed("report", lambda: self._report(run))
+        return AuditResult(AuditRun.around(run, self.subject), data, page, clock.seconds, clock.faults, self.stop())
 
     def _measure(self) -> dict[str, Any]:
         options, subject = self.options, self.subject
         evaluator = self._evaluator
-        kept = kept_measurement(self.folder, subject, evaluator) if self.resume else None
+        kept = None if self.before is None else kept_measurement(self.folder, subject, evaluator)
         if kept is not None:
             return kept
 
         def progress(done: int, total: int) -> None:
-            self.progress("measure", "say", f"{done:,} of {total:,} rows")
+            self.clock.progress("measure", "say", f"{done:,} of {total:,} rows")
 
-        rows = self._rows_in_time(evaluator)
+        rows = rows_in_time(evaluator, subject, self.shares.measure, self.clock)
         return measure_rows(evaluator, subject, options.seed, progress=progress, max_rows=rows)
 
-    def _rows_in_time(self, evaluator: Evaluator) -> int | None:
-        """How many rows a slow model can be asked about in the time of measuring; None: all of them."""
-        table = self.subject.table
-        if isinstance(self.subject.model, Network):
-            return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
-        evaluator.evaluate(table.codes[:1])  # compiles, connects
-        few = table.codes[:8]
-        begin = time.perf_counter()
-        evaluator.evaluate(few)
-        each = (time.perf_counter() - begin) / max(1, len(few))
-        rows = int(self.shares.measure / max(each, 1e-9))
-        if rows >= len(table):
-            return None
-        # A small batch says too little about a large one: ask about more, unless that alone would take too long.
-        more = table.codes[: max(8, min(rows // 4, 512))]
-        begin = time.perf_counter()
-        evaluator.evaluate(more)
-        each = (time.perf_counter() - begin) / len(more)
-        rows = int((self.shares.measure - self._now) / max(each, 1e-9))
-        return None if rows >= len(table) else max(1, rows)
-
-    @property
-    def _now(self) -> float:
-        """Seconds since the audit began; compiling, which is done once per machine, does not count."""
-        return work_time() - self.begin
-
-    def _until(self, stage: str, limit: float) -> Callable[[str], None]:
-        """What a stage says while it works; ends it where its time is over."""
-
-        def say(words: str) -> None:
-            if self._now > limit:
-                raise _LateError(
-                    f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
-                    f"{words!r} at {self._now:.1f} s); do it with: fairbits {stage} {self.folder}"
-                )
-            self.progress(stage, "say", words)
-
-        return say
-
     def _search(self) -> Run:
-        run = Run.open(self.folder) if self.resume else None
+        run = self.before
         if run is not None and ("search" in self.options.skip or self._enough(run)):
-            self._leave("search", "skipped" if "search" in self.options.skip else "kept")
+            self.clock.omit("search", "skipped" if "search" in self.options.skip else "kept")
             return run
         settings = self._settings(run)
 
         def watch(tally: Tally, seconds: float) -> None:
-            self.progress("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
+            self.clock.progress("search", "say", f"{tally.cases:,} cases, largest k {tally.k_max}, {seconds:.0f} s")
 
-        return self._timed(
+        return self.clock.timed(
             "search",
             lambda: search(
                 self.subject,
@@ -237,7 +186,7 @@ class _Auditing:
         """As the options say; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
         options = self.options
         settings = Settings(
-            Budget(seconds=self.shares.search),
+            budget=Budget(seconds=self.shares.search),
             seed=options.seed,
             epsilon=options.epsilon,
             partition=options.partition,
@@ -256,76 +205,43 @@ class _Auditing:
     def _after_search(self, run: Run, stage: str, file: str, work: Callable[[Run], Any]) -> None:
         """A stage that needs the cases. What it cannot do is said, and the audit goes on."""
         if stage in self.options.skip or self.stop():
-            return self._leave(stage, "skipped")
+            return self.clock.omit(stage, "skipped")
         if is_current(run, file):
-            return self._leave(stage, "kept")
+            return self.clock.omit(stage, "kept")
         if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
-            return self._leave(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
-        return self._tried(stage, lambda: work(run), before=lambda: self._check_time(stage))
-
-    def _check_time(self, stage: str) -> None:
-        """Refuse to begin a stage that could not be ended in time."""
-        limit = self.shares.debug_by if stage == "debug" else self.shares.repair_by
-        self._until(stage, limit)("not begun")
-        left = limit - self._now
-        late = self._now > REPAIR_BEGIN * self.shares.seconds or left < REPAIR_MEASURES * self.measured
-        if stage == "repair" and limit < inf and late:
-            raise _LateError(
-                f"it was not begun, because {left:.1f} s of {self.shares.seconds:g} s were left; do it with: "
-                f"fairbits repair {self.folder}"
-            )
-
-    def _tried(self, stage: str, work: Callable[[], Any], *, before: Callable[[], None] = lambda: None) -> None:
-        """Do a stage; where it cannot be done, keep the sentence that says why, and let the audit go on."""
-        try:
-            before()
-            self._timed(stage, work)
-        except UsageError as error:
-            self.faults[stage] = str(error)
-            self.seconds[stage] = None
-            self.progress(stage, "failed", str(error))
-
-    def _leave(self, stage: str, how: str) -> None:
-        self.seconds[stage] = None
-        self.progress(stage, how, "")
+            return self.clock.omit(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
+        return self.clock.tried(stage, lambda: work(run), check=lambda: check_time(stage, self.clock, self.measured))
 
     def _proxies(self, run: Run) -> None:
         """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
         from fairbits.proxies import study_subject
-        from fairbits.store import write_json
 
-        if "proxies" in self.options.skip or self.stop():
-            return self._leave("proxies", "skipped")
-        kept = proxies_of(run.folder, self.subject)
-        made_with = self.subject.identity.document()
-        same = kept is not None and (kept.get("made_with") or {}).get("id") == made_with["id"]
-        if self.resume and kept is not None and same and self.options.by in (None, kept.get("by")):
-            stated = {"data_source": self.options.data_source, "distributed": self.options.distributed}
-            wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
-            if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
-                write_json(run.folder / "proxies.json", {**kept, "filing": wanted})
-            return self._leave("proxies", "kept")
+        options = self.options
+        if "proxies" in options.skip or self.stop():
+            return self.clock.omit("proxies", "skipped")
+        if self.before is not None and keep_study(run.folder, self.subject, options):
+            return self.clock.omit("proxies", "kept")
 
         def work() -> None:
             found = study_subject(
                 self.subject,
-                by=self.options.by,
-                seed=self.options.seed,
+                by=options.by,
+                seed=options.seed,
                 columns=not self.shares.quick or not self.subject.schema.protected,
-                data_source=self.options.data_source,
-                distributed=self.options.distributed,
-                progress=self._until("proxies", inf),
+                data_source=options.data_source,
+                distributed=options.distributed,
+                progress=self.clock.until("proxies", inf),
             )
-            write_json(run.folder / "proxies.json", {**found.document(), "made_with": made_with})
+            write_study(found, run.folder, self.subject)
 
-        return self._tried("proxies", work)
+        return self.clock.tried("proxies", work)
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
         from fairbits.scale import train_out_by, try_out_by
 
-        say = self._until("debug", self.shares.debug_by)
-        try_out = try_out_by(self.options.executor_options) or _in_steps(say)
+        say = self.clock.until("debug", self.shares.debug_by)
+        try_out = try_out_by(self.options.executor_options) or in_steps(say)
         debug_run(
             run,
             subject=self.subject,
@@ -334,7 +250,7 @@ class _Auditing:
             seed=self.options.seed,
             threads=self.options.threads,
             # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
-            patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self._now)),
+            patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self.clock.now)),
             stage=say,
             try_out=try_out,
             train_out=train_out_by(self.options.executor_options),
@@ -352,23 +268,22 @@ class _Auditing:
             seed=self.options.seed,
             threads=self.options.threads,
             executor_options=self.options.executor_options,
-            watch=self._until("repair", self.shares.repair_by),
+            watch=self.clock.until("repair", self.shares.repair_by),
         )
 
-    def _certified(self, run: Run) -> None:
+    def _certify(self, run: Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
-        from fairbits.certify import CertifyOptions, certify_run
+        from fairbits.certify import CertifyOptions, certify_run, read_statements
 
+        clock = self.clock
         if "certify" in self.options.skip or self.stop():
-            return self._leave("certify", "skipped")
-        if self.resume and self.seconds.get("search") is None and self.seconds.get("repair") is None:
-            from fairbits.certify import read_statements
-
-            if read_statements(run.folder):
-                return self._leave("certify", "kept")
+            return clock.omit("certify", "skipped")
+        anew = any(clock.seconds.get(stage) is not None for stage in ("search", "repair"))
+        if self.before is not None and not anew and read_statements(run.folder):
+            return clock.omit("certify", "kept")
         options, shares = self.options, self.shares
         chosen = CertifyOptions(
-            shares.certify,
+            seconds=shares.certify,
             seed=options.seed,
             epsilon=options.epsilon,
             threads=options.threads,
@@ -381,57 +296,18 @@ class _Auditing:
                 self.subject,
                 chosen,
                 stop=self.stop,
-                watch=lambda words: self.progress("certify", "say", words),
+                watch=lambda words: clock.progress("certify", "say", words),
             )
 
-        return self._tried("certify", work)
+        return clock.tried("certify", work)
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)
-        notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.faults.items())
+        notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
 
 
-def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there and was made from the cases that are there now, by their content.
-
-    Parameters
-    ----------
-    run
-        The run.
-    name
-        File name, such as debug.json.
-
-    Returns
-    -------
-    bool
-        True where the stage need not be done again.
-    """
-    path = run.folder / name
-    return path.is_file() and read_json(path).get("content") == run.content()
-
-
-def _in_steps(say: Callable[[str], None]) -> TryOut:
-    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
-
-    def try_out(
-        evaluator: Evaluator,
-        subject: Subject,
-        cases: Codes,
-        dos: list[Do],
-        *,
-        judged: bool,
-        measure: Measure = "q_inf",
-    ) -> Tried:
-        found = []
-        for start in range(0, max(len(dos), 1), STEP):
-            say(f"holding neurons: {start:,} of {len(dos):,} values tried")
-            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure))
-        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
-
-    return try_out
-
-
-def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Default callback: ignore progress."""
+def _never() -> bool:
+    """Default of ``stop``: only the budget ends it."""
+    return False

@@ -1,14 +1,13 @@
-"""A run together with the subject that it is about, so that what follows a search can be asked of the run itself."""
+"""A run of an audit, so that what follows a search can be asked of the run itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+from fairbits.audit.subject_run import SubjectRun
 from fairbits.domain import GrantOptions
-from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 ATTACK = "3s"
 
 
-class AuditRun(Run):
+class AuditRun(SubjectRun):
     """A :class:`~fairbits.store.Run` whose model is at hand: ``debug()``, ``repair()`` and ``report()``.
 
     Whatever takes a run takes this one too. The subject is loaded when it is first needed; one that has changed since
@@ -34,41 +33,6 @@ class AuditRun(Run):
     record
         The content of run.json.
     """
-
-    _given: Subject | None = None
-    _grants: GrantOptions = GrantOptions()
-
-    @classmethod
-    def open(cls, folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Self:
-        """Open the run in a folder.
-
-        Parameters
-        ----------
-        folder
-            Folder or address of the run.
-        subject
-            The subject; needed only for a run that does not say where its model is.
-        **grants
-            What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-        Returns
-        -------
-        Self
-            The run.
-
-        Raises
-        ------
-        OptionError
-            If there is no run, or it is damaged.
-        """
-        run = super().open(folder)
-        run._given, run._grants = subject, grants
-        return run
-
-    @cached_property
-    def subject(self) -> Subject:
-        """The model, table and schema that the run is about, checked to be the same."""
-        return subject_of(self, self._given, **self._grants)
 
     def debug(
         self,
@@ -128,8 +92,8 @@ class AuditRun(Run):
         from fairbits.debug import debug_run
         from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
 
-        executor_options = ExecutorOptions(workers, ray, threads)
-        trainers = executor_options if training_workers is None else ExecutorOptions(training_workers)
+        executor_options = ExecutorOptions(workers=workers, ray=ray, threads=threads)
+        trainers = executor_options if training_workers is None else ExecutorOptions(workers=training_workers)
         return debug_run(
             self,
             subject=self.subject,
@@ -220,7 +184,7 @@ class AuditRun(Run):
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,
-            executor_options=ExecutorOptions(workers, ray, threads),
+            executor_options=ExecutorOptions(workers=workers, ray=ray, threads=threads),
             watch=progress,
         )
 
@@ -269,8 +233,18 @@ class AuditRun(Run):
         from fairbits.search import seconds_of
 
         seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        options = CertifyOptions(seconds, changes, k, seed, epsilon or self.manifest["epsilon"], threads, rates=rates)
-        return certify_run(self.folder, self.subject, options, stop=stop or _never, watch=progress or _silent)
+        options = CertifyOptions(
+            seconds=seconds,
+            changes=changes,
+            k=k,
+            seed=seed,
+            epsilon=epsilon or self.manifest["epsilon"],
+            threads=threads,
+            rates=rates,
+        )
+        calls: dict[str, Any] = {"stop": stop, "watch": progress}
+        calls = {name: call for name, call in calls.items() if call is not None}
+        return certify_run(self.folder, self.subject, options, **calls)
 
     def report(
         self,
@@ -296,18 +270,11 @@ class AuditRun(Run):
             Path of report.html.
         """
         from fairbits.report import compute_report, write_report
+        from fairbits.store import read_once
 
-        data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
-        return write_report(data, self.folder if out is None else Path(out))
-
-
-def _never() -> bool:
-    """Default of ``stop``: only the budget ends it."""
-    return False
-
-
-def _silent(_: str) -> None:
-    """Default of ``progress``: ignore it."""
+        with read_once():
+            data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
+            return write_report(data, self.folder if out is None else Path(out))
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:

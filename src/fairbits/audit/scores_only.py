@@ -14,6 +14,8 @@ from fairbits.store import SCORES_RECORD, new_folder, provenance, read_json, wri
 from fairbits.subject import Subject, check_identity
 
 if TYPE_CHECKING:
+    from fairbits.audit.clock import StageProgress
+    from fairbits.audit.options import AuditOptions
     from fairbits.proxies import ProxyStudy
 
 FORMAT = 1
@@ -82,14 +84,11 @@ def read_scores_record(folder: Path) -> dict[str, Any]:
 
 def audit_scores(
     subject: Subject,
+    options: AuditOptions,
     folder: Path | None = None,
     *,
-    by: str | None = None,
-    seed: int | None = None,
     resume: bool = False,
-    data_source: str | None = None,
-    distributed: str | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: StageProgress | None = None,
 ) -> ScoresAudit:
     """Study a table of scores and write its report.
 
@@ -97,18 +96,14 @@ def audit_scores(
     ----------
     subject
         A subject whose table holds the scores.
+    options
+        How the audit is to be done; ``seed``, ``by``, ``data_source`` and ``distributed`` matter here.
     folder
         Where to write; by default a new one below ``runs``.
-    by
-        A column of periods, such as a month.
-    seed
-        Same seed, same figures; 0 by default.
     resume
         Go on in the folder under its own settings; a study that is there already is kept.
-    data_source, distributed
-        For the tables to file: where the data come from, and since when the tool is in use.
     progress
-        Called with a few words on what is being done.
+        Progress callback, called with the stage ("proxies"), what happens, and words about it.
 
     Returns
     -------
@@ -124,7 +119,7 @@ def audit_scores(
 
     begin = time.perf_counter()
     place = folder or new_folder(subject.name, "audit")
-    asked = {"seed": seed, "by": by, "data_source": data_source, "distributed": distributed}
+    asked = {name: getattr(options, name) for name in ("seed", "by", "data_source", "distributed")}
     if is_scores_audit(place) and resume:
         record = _going_on(place, subject, asked)
     elif is_scores_audit(place) or (place / "run.json").is_file():
@@ -134,9 +129,12 @@ def audit_scores(
     else:
         source = None if subject.source is None else str(subject.source)
         record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": source, **asked}
-        record |= {"seed": seed or 0, "identity": subject.identity.document(), **provenance()}
+        record |= {"seed": options.seed or 0, "identity": subject.identity.document(), **provenance()}
     _write(place, record)
-    document, study = _studied(place, subject, record, progress)
+    tell = progress or _silent
+    tell("proxies", "start", "")
+    document, study = _studied(place, subject, record, lambda words: tell("proxies", "say", words))
+    tell("proxies", "done", "")
     _write(place, {**record, "status": "finished"})
     page = write_scores_report(document, subject, place, record=record)
     return ScoresAudit(place, study, page, time.perf_counter() - begin, document)
@@ -194,7 +192,7 @@ def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[
 
 
 def _studied(
-    folder: Path, subject: Subject, record: Mapping[str, Any], progress: Callable[[str], None] | None
+    folder: Path, subject: Subject, record: Mapping[str, Any], progress: Callable[[str], None]
 ) -> tuple[dict[str, Any], ProxyStudy | None]:
     from fairbits.proxies import study_subject
 
@@ -236,3 +234,7 @@ def _write(folder: Path, record: Mapping[str, Any]) -> None:
         raise OptionError(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
         ) from None
+
+
+def _silent(_stage: str, _event: str, _words: str) -> None:
+    """Default callback: ignore progress."""

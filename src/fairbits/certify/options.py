@@ -13,7 +13,7 @@ from fairbits.errors import OptionError
 SHORTEST = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CertifyOptions:
     """How a model is to be certified.
 

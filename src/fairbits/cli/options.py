@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -13,9 +10,9 @@ import typer
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
+    from fairbits.audit import Audit
     from fairbits.domain import GrantOptions
     from fairbits.scale import ExecutorOptions
-    from fairbits.subject import Subject as LoadedSubject
 
     Place = Path
 else:
@@ -94,68 +91,6 @@ Ray = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(help="Let a Ray cluster do the work: local, auto, or its address.", metavar="ADDRESS"),
 ]
-_GRANTS = "What files from outside may do"
-TrustPickle = Annotated[
-    bool,
-    typer.Option(
-        "--trust-pickle",
-        help="Let the model file run code when it is opened (pickles do).",
-        rich_help_panel=_GRANTS,
-    ),
-]
-#: By name in Python: the option, and its default.
-_GRANTED: dict[str, tuple[Any, Any]] = {
-    "trust_code": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--trust-code",
-                help="Import the Python code that module:name or factory names.",
-                rich_help_panel=_GRANTS,
-            ),
-        ],
-        False,
-    ),
-    "trust_pickle": (TrustPickle, False),
-    "trust": (
-        Annotated[bool, typer.Option("--trust", help="Both --trust-code and --trust-pickle.", rich_help_panel=_GRANTS)],
-        False,
-    ),
-    "credential": (
-        Annotated[
-            Optional[str],  # noqa: UP045
-            typer.Option(
-                help="Environment variable whose secret the endpoint gets, and no other host.",
-                metavar="NAME[@https://HOST]",
-                rich_help_panel=_GRANTS,
-            ),
-        ],
-        None,
-    ),
-    "max_model_bytes": (
-        Annotated[
-            Optional[int],  # noqa: UP045
-            typer.Option(help="Bytes of a model once unpacked.", show_default="536870912", rich_help_panel=_GRANTS),
-        ],
-        None,
-    ),
-    "max_rows": (
-        Annotated[
-            Optional[int],  # noqa: UP045
-            typer.Option(help="Rows of a table.", show_default="2000000", rich_help_panel=_GRANTS),
-        ],
-        None,
-    ),
-    "max_seconds": (
-        Annotated[
-            Optional[float],  # noqa: UP045
-            typer.Option(
-                help="Seconds until a foreign model has answered first.", show_default="12", rich_help_panel=_GRANTS
-            ),
-        ],
-        None,
-    ),
-}
 AsIs = Annotated[bool, typer.Option("--as-is", help="Go on with a model that decides against the labels of its table.")]
 Repeats = Annotated[
     int, typer.Option(help="Score a twin by the mean of so many answers, for models that vary.", min=1, metavar="R")
@@ -172,61 +107,6 @@ RepeatsOrRun = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
-
-
-def granting(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``grants`` becomes the options that say what files from outside may do.
-
-    Parameters
-    ----------
-    command
-        The function of the command.
-
-    Returns
-    -------
-    Callable[..., None]
-        The function to register.
-    """
-
-    @functools.wraps(command)
-    def run(*given: Any, **named: Any) -> None:
-        grants = {name: named.pop(name, usual) for name, (_, usual) in _GRANTED.items()}
-        command(*given, **named, grants={name: value for name, value in grants.items() if value not in (None, False)})
-
-    command.__annotations__.pop("grants")  # known to the type checker alone, while typer evaluates all the others
-    stated = inspect.signature(command, eval_str=True).parameters
-    kept = [entry for name, entry in stated.items() if name != "grants"]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=kind)
-        for name, (kind, usual) in _GRANTED.items()
-    ]
-    older = [entry for entry in more if entry.name == "trust_pickle"]  # stands where it always stood
-    end = [entry.name for entry in kept].index("as_json") if "as_json" in stated else len(kept)
-    order = [*kept[:end], *older, *kept[end:], *(entry for entry in more if entry not in older)]
-    every = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in order]
-    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {entry.name: entry.annotation for entry in every}
-    return run
-
-
-def grants_as_words(grants: GrantOptions) -> list[str]:
-    """Grants as they are typed, for the command that makes something again.
-
-    Parameters
-    ----------
-    grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    list[str]
-        Options and their values.
-    """
-    words: list[str] = []
-    for name, value in grants.items():
-        option = "--" + name.replace("_", "-")
-        words += [option] if value is True else [option, str(value)]
-    return words
 
 
 def threads_of(wanted: int) -> int | None:
@@ -287,7 +167,7 @@ def executor_options_of(workers: int | None, ray: str | None, threads: int) -> E
     """
     from fairbits.scale import ExecutorOptions
 
-    return ExecutorOptions(workers, ray, threads_of(threads))
+    return ExecutorOptions(workers=workers, ray=ray, threads=threads_of(threads))
 
 
 def names_of(text: str, option: str = "--protected") -> list[str]:
@@ -316,24 +196,47 @@ def names_of(text: str, option: str = "--protected") -> list[str]:
     return names
 
 
-def named_subject(subject: str, protected: str | None, grants: GrantOptions) -> LoadedSubject:
-    """The subject that a command names, with the protected attributes that it names.
+def audit_of(
+    subject: str | None,
+    resume: Path | None = None,
+    *,
+    protected: str | None = None,
+    repeats: int | None = None,
+    as_is: bool = False,
+    grants: GrantOptions,
+) -> Audit:
+    """The audit that a command is about: of the subject that it names, or of the run that it goes on with.
 
     Parameters
     ----------
     subject
-        Name or file.
+        Name or file; None takes the one of the run.
+    resume
+        The run that goes on; None for a new one.
     protected
         Names with commas between them; None keeps the subject's own.
+    repeats
+        Answers of the model to one score; None for one, or as many as the run has.
+    as_is
+        Whether a model that decides against the labels is accepted.
     grants
         What files from outside may do.
 
     Returns
     -------
-    Subject
-        The subject; whether its model decides against the labels is not checked yet.
-    """
-    from fairbits.data import load_subject
+    Audit
+        With the subject loaded and checked.
 
-    loaded = load_subject(subject, **grants)
-    return loaded if protected is None else loaded.with_protected(names_of(protected))
+    Raises
+    ------
+    OptionError
+        If neither a subject nor a run is given.
+    """
+    from fairbits.audit import Audit
+
+    names = None if protected is None else names_of(protected)
+    if resume is not None:
+        return Audit.of_run(resume, subject, protected=names, repeats=repeats, as_is=as_is, **grants)
+    if subject is None:
+        raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
+    return Audit.of(subject, protected=names, repeats=repeats, as_is=as_is, **grants)

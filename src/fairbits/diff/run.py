@@ -11,25 +11,24 @@ import numpy.typing as npt
 
 from fairbits.diff.checks import check_same_people
 from fairbits.diff.layers import layer_shifts, parting
-from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift, SideFacts
+from fairbits.diff.people import OwnDecisions, group_shifts, person_shifts
+from fairbits.diff.records import Changed, ModelDiff, Shift, SideFacts
 from fairbits.domain import Table
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, groupings_of, wilson
+from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, wilson
 from fairbits.models import kind_of
 from fairbits.randomness import generator
 from fairbits.report import hash_file
-from fairbits.subject import Subject, decided, quality_of
+from fairbits.subject import Subject, quality_of
 
 #: Beyond so many twin scores a sample of the rows is compared: compiled kernels, and any other model.
 MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 500_000
 #: Seconds that models outside of the compiled kernels may be asked for: a score of theirs may cost anything (a guard in
 #: an ONNX file asks about all twins for each), so the first few people are timed.
 MAX_SECONDS, TIMED = 30.0, 8
-#: People whose layers are compared, people at once, and people who are listed.
-LAYER_PEOPLE, _CHUNK, TOP = 2_000, 65_536, 10
-#: Groups of fewer people are counted, but get no interval.
-MIN_PEOPLE = 10
+#: People whose layers are compared, and people who are listed.
+LAYER_PEOPLE, TOP = 2_000, 10
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,7 +60,7 @@ def diff_subjects(
     people
         How many are compared at most, drawn by the seed; None takes all, or as many as can be asked in half a minute.
     command
-        What was typed, for the page.
+        What makes it again; where only some are compared, the number of people is added.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def diff_subjects(
     rows, drawn = _rows(a.table, evaluators, seed, people)
     table = a.table.rows(rows)
     found = [one.evaluate(table.codes) for one in evaluators]
-    own = [_Own.of(side, side.table.rows(rows)) for side in (a, b)]
+    own = [OwnDecisions.of(side, side.table.rows(rows)) for side in (a, b)]
     twins = _twin_distance(evaluators, table)
     layers, why = layer_shifts(a, b, table.codes[:LAYER_PEOPLE])
     parted, adds = parting(layers)
@@ -100,39 +99,17 @@ def diff_subjects(
         changed=_changed(own),
         k_rose=int((worse > 0).sum()),
         k_fell=int((worse < 0).sum()),
-        groups=_groups(a, table, found, own, generator(seed, "diff", "groups")),
-        people=_people(a, evaluators[1], table, found, own, top),
+        groups=group_shifts(a, table, found, own, generator(seed, "diff", "groups")),
+        people=person_shifts(a, evaluators[1], table, found, own, top),
         score_distance=twins[0],
         score_distance_max=twins[1],
         layers=layers,
         parted=parted,
         adds_most=adds,
         notes=(*drawn, *_notes(a, b, why)),
-        command=command,
+        # The clock may have had a say in who is compared: the command names the number.
+        command=f"{command} --people {len(table)}" if command and len(table) < len(a.table) else command,
     )
-
-
-class _Own:
-    """What one model decides about the people as they are."""
-
-    def __init__(self, scores: Floats, classes: npt.NDArray[Any] | None, favoured: Any, right: Any):
-        self.scores, self.classes, self.favoured, self.right = scores, classes, favoured, right
-
-    @classmethod
-    def of(cls, subject: Subject, table: Table) -> _Own:
-        schema = subject.schema
-        scores, places = [], []
-        for start in range(0, len(table), _CHUNK):
-            inputs = subject.encoding.encode(table.codes[start : start + _CHUNK])
-            scores.append(np.asarray(subject.model.scores(inputs), dtype=np.float64).reshape(-1))
-            places.append(decided(subject.model, inputs, schema))
-        flat = np.concatenate(scores)
-        if any(place is None for place in places):
-            return cls(flat, None, None, None)
-        decisions = np.concatenate([place for place in places if place is not None])
-        names = np.array(schema.classes, dtype=object)[decisions]
-        right = None if table.labels is None else decisions == table.labels.astype(np.int64)
-        return cls(flat, names, decisions == schema.favourable_index, right)
 
 
 def _rows(
@@ -185,7 +162,7 @@ def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, fl
 
 
 def _shifts(
-    found: list[Evaluation], own: list[_Own], evaluator: Evaluator, rng: np.random.Generator
+    found: list[Evaluation], own: list[OwnDecisions], evaluator: Evaluator, rng: np.random.Generator
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
     limit, m = evaluator.bits_limit, float(evaluator.m)
@@ -220,7 +197,7 @@ def _or_none(change: Estimate, one: Floats, other: Floats) -> Estimate:
     return Estimate(0.0, 0.0, 0.0) if np.array_equal(one, other) else change
 
 
-def _changed(own: list[_Own]) -> Changed | None:
+def _changed(own: list[OwnDecisions]) -> Changed | None:
     if own[0].classes is None or own[1].classes is None:
         return None
     moved = own[0].classes != own[1].classes
@@ -230,77 +207,6 @@ def _changed(own: list[_Own]) -> Changed | None:
     right = int((~own[0].right & own[1].right).sum()) if known else None
     wrong = int((own[0].right & ~own[1].right).sum()) if known else None
     return Changed(int(moved.sum()), wilson(int(moved.sum()), len(moved)), lost, gained, right, wrong)
-
-
-def _groups(
-    subject: Subject, table: Table, found: list[Evaluation], own: list[_Own], rng: np.random.Generator
-) -> tuple[GroupShift, ...]:
-    decides = own[0].favoured is not None and own[1].favoured is not None
-    change = found[1].k.astype(float) - found[0].k
-    span = float(max(found[0].m - 1, 1))
-    shifts = []
-    for grouping in groupings_of(subject.schema, table):
-        for place, label in enumerate(grouping.labels):
-            here = grouping.codes == place
-            people = int(here.sum())
-            if not people:
-                continue
-            before, after = (one.favoured[here] if decides else np.zeros(0, np.bool_) for one in own)
-            columns = [change[here]] + ([after.astype(float) - before] if decides else [])
-            highs = [span, 1.0][: len(columns)]
-            lows = [-high for high in highs]
-            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500)
-            enough = people >= MIN_PEOPLE
-            shifts.append(
-                GroupShift(
-                    attribute=grouping.name,
-                    group=label,
-                    people=people,
-                    selection_before=float(before.mean()) if decides else None,
-                    selection_after=float(after.mean()) if decides else None,
-                    selection_change=means[1] if decides and enough else None,
-                    lost=int((before & ~after).sum()) if decides else None,
-                    gained=int((~before & after).sum()) if decides else None,
-                    k_change=means[0],
-                    rose=float((change[here] > 0).mean()),
-                )
-            )
-    return tuple(shifts)
-
-
-def _people(
-    subject: Subject, evaluator: Evaluator, table: Table, found: list[Evaluation], own: list[_Own], top: int
-) -> tuple[PersonShift, ...]:
-    """Those who got worse, most classes gained first, then the most added span."""
-    rise = found[1].k.astype(int) - found[0].k
-    wider = found[1].span.astype(float) - found[0].span
-    order = np.lexsort((np.arange(len(table)), -wider, -rise))
-    labels, schema = evaluator.twins.labels, subject.schema
-    people = []
-    for row in order[:top]:
-        if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
-            break
-        person = schema.read(table.codes[row])
-        decisions = [None if one.classes is None else str(one.classes[row]) for one in own]
-        people.append(
-            PersonShift(
-                place=table.place(int(row)),
-                own={name: person[name] for name in schema.protected},
-                k_before=int(found[0].k[row]),
-                k_after=int(found[1].k[row]),
-                span_before=float(found[0].span[row]),
-                span_after=float(found[1].span[row]),
-                score_before=float(own[0].scores[row]),
-                score_after=float(own[1].scores[row]),
-                decision_before=decisions[0],
-                decision_after=decisions[1],
-                flips_before=bool(found[0].flips[row]),
-                flips_after=bool(found[1].flips[row]),
-                worst=labels[int(found[1].low_twin[row])],
-                best=labels[int(found[1].high_twin[row])],
-            )
-        )
-    return tuple(people)
 
 
 def _facts(subject: Subject) -> SideFacts:

@@ -237,7 +237,7 @@ class Schema:
         Returns
         -------
         Schema
-            A new schema.
+            A new schema; this one where exactly these are protected already.
 
         Raises
         ------
@@ -249,6 +249,8 @@ class Schema:
         for name in chosen:
             if name not in self.names and name not in watched:
                 raise SchemaError(f"protected attribute {name!r} is not in the table; {choose_from(name, self.names)}")
+        if all(attribute.protected == (attribute.name in chosen) for attribute in self.attributes):
+            return self
         attributes = (replace(attribute, protected=attribute.name in chosen) for attribute in self.attributes)
         return replace(self, attributes=tuple(attributes))
 

@@ -7,6 +7,7 @@ from .decided import decided_rows as decided_rows
 from .defaults import REGRESSION_SHARE as REGRESSION_SHARE
 from .defaults import default_epsilon as default_epsilon
 from .defaults import evaluator_of as evaluator_of
+from .defaults import shared_evaluators as shared_evaluators
 from .evaluator import Evaluator as Evaluator
 from .evaluator import Progress as Progress
 from .groupings import Grouping as Grouping

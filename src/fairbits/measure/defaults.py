@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +21,22 @@ if TYPE_CHECKING:
 
 #: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
 REGRESSION_SHARE = 0.025
+#: Evaluators made within `shared_evaluators`, by what they are made of, which is kept beside them; None outside of it.
+_SHARED: ContextVar[dict[tuple[Any, ...], tuple[Evaluator, object]] | None] = ContextVar("evaluators", default=None)
+
+
+@contextmanager
+def shared_evaluators() -> Iterator[None]:
+    """Within, whoever asks for the evaluator of the same model, people, tolerance, partition and threads gets one.
+
+    For the stages of one audit. Outside of it every call makes its own: a model that lives in Python may have been
+    trained again since the last one.
+    """
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 def evaluator_of(
@@ -57,15 +76,17 @@ def evaluator_of(
     """
     if subject.scores_only:
         raise no_model()
-    return Evaluator(
-        subject.model if model is None else model,
-        subject.schema,
-        subject.encoding,
-        epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
-        partition=partition,
-        threads=threads,
-        rows=subject.table.codes,
-    )
+    epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
+    parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)
+    shared = _SHARED.get()
+    key = (*map(id, parts), epsilon, partition, threads)
+    if shared is not None and key in shared:
+        return shared[key][0]
+    asked, schema, encoding, rows = parts
+    found = Evaluator(asked, schema, encoding, epsilon=epsilon, partition=partition, threads=threads, rows=rows)
+    if shared is not None:
+        shared[key] = found, parts  # which stay alive, so that no other object gets their ids
+    return found
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:

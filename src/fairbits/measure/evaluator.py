@@ -122,6 +122,8 @@ class Evaluator:
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
         knows_classes = many and isinstance(model, HasClassScores)
         self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
+        #: The model that `with_model` was last asked for, and its evaluator.
+        self._latest: tuple[Model, Evaluator] | None = None
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model for the same people, with the same tolerance and partition.
@@ -134,8 +136,13 @@ class Evaluator:
         Returns
         -------
         Evaluator
-            A new evaluator.
+            This one for its own model, else a new one, or that of the last call where it is the same model: a repair is
+            judged several times.
         """
+        if model is self.model:
+            return self
+        if self._latest is not None and self._latest[0] is model:
+            return self._latest[1]
         other = Evaluator(
             model,
             self.schema,
@@ -145,6 +152,7 @@ class Evaluator:
             threads=self.threads,
         )
         other.validity = self.validity  # it knows the real people
+        self._latest = model, other
         return other
 
     @property

@@ -1,7 +1,10 @@
+from .comparison import compare as compare
+from .contest import DOCUMENT as DOCUMENT
+from .contest import PAGE as PAGE
 from .contest import Contest as Contest
+from .contest import ContestProgress as ContestProgress
 from .contest import Entry as Entry
 from .contest import StrategyComparison as StrategyComparison
-from .contest import compare as compare
 from .feedback import ablation as ablation
 from .localisation import rq3 as rq3
 from .mitigation import mitigation_table as mitigation_table

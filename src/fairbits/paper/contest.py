@@ -1,24 +1,18 @@
-"""All strategies on one subject, through the same oracle, at equal seconds: who finds more, how fast, how different."""
+"""The terms of a comparison of strategies, and what came of it: who finds more, how fast, how different."""
 
 from __future__ import annotations
 
 import csv
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
-from fairbits.domain import GrantOptions, joined
-from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import Evaluator, default_epsilon
-from fairbits.paper.cells import Cells
-from fairbits.paper.diversity import Diversity
-from fairbits.paper.pace import pace
-from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
-from fairbits.scale import ExecutorOptions
-from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
-from fairbits.subject import Quality, Subject
+from fairbits.domain import joined
+from fairbits.errors import OptionError
+from fairbits.paper.significance import Standing, Verdict, deviation, mean, runs_needed, standing
+from fairbits.search import Budget, Settings
+from fairbits.subject import Quality
 
 #: What every run is judged by, in the order of the tables.
 FIGURES = (
@@ -36,14 +30,13 @@ FIGURES = (
     "changed",
     "l1",
 )
-BASELINE = "dice"
-#: Which figures a finished run keeps on disk; counted up when there are others.
-KEPT = 2
+#: Files of a comparison: means and deviations, everything, and the page.
+TABLE, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
 #: Called before each run with (runs done, runs in all, what comes now).
-Progress = Callable[[int, int, str], None]
+ContestProgress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
     """The terms of a comparison of strategies, equal for all.
 
@@ -90,8 +83,8 @@ class Contest:
             The settings.
         """
         return Settings(
-            self.budget,
-            strategy,
+            budget=self.budget,
+            strategy=strategy,
             seed=self.seed + repeat,
             epsilon=self.epsilon,
             partition=self.partition,
@@ -180,6 +173,10 @@ class StrategyComparison:
         Strategies that the model could not serve, with the reason.
     quality
         How the model agrees with the labels, and its decision rule; None where that is not known.
+    folder
+        Where the page, the document and the finished runs lie; None where nothing was written.
+    command
+        What compares again; empty where no command does.
     """
 
     subject: str
@@ -187,6 +184,13 @@ class StrategyComparison:
     entries: list[Entry]
     left_out: dict[str, str] = field(default_factory=dict)
     quality: Quality | None = None
+    folder: Path | None = None
+    command: str = ""
+
+    @property
+    def page(self) -> Path | None:
+        """The page with plots; None where nothing was written."""
+        return None if self.folder is None else self.folder / PAGE
 
     @property
     def idle(self) -> list[str]:
@@ -255,256 +259,3 @@ class StrategyComparison:
                 verdict = entry.verdict
                 test = [None] * 3 if verdict is None else [verdict.p, verdict.p_holm, verdict.a12]
                 writer.writerow([entry.strategy, len(entry.runs), *("" if c is None else c for c in (*cells, *test))])
-
-
-def compare(
-    subject: Subject,
-    contest: Contest,
-    strategies: Sequence[str] | None = None,
-    *,
-    folder: str | Path | None = None,
-    executor_options: ExecutorOptions | None = None,
-    progress: Progress | None = None,
-    **grants: Unpack[GrantOptions],
-) -> StrategyComparison:
-    """Run strategies against each other on equal terms.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    contest
-        Budget, repeats and other terms, equal for all.
-    strategies
-        Names; None means all that the model can serve.
-    folder
-        Where finished runs are kept, so that they are not run again; None keeps none.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    progress
-        Called with the number done, the number in all, and what is being done.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    StrategyComparison
-        Entries in the order that was asked for.
-
-    Raises
-    ------
-    OptionError
-        If there is no such strategy.
-    CapabilityError
-        If a named strategy needs what the model lacks.
-    """
-    arena = Arena(subject, contest)
-    names, left_out = arena.entrants(strategies)
-    cells = None if folder is None else Cells(Path(folder) / "cells")
-    if executor_options is not None and executor_options.many:
-        with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-            kept = cells or Cells(Path(place))
-            _spread(arena, names, kept, executor_options, progress, **grants)
-            return _compared(arena, names, left_out, kept, folder, None)
-    return _compared(arena, names, left_out, cells, folder, progress)
-
-
-def _compared(
-    arena: Arena,
-    names: list[str],
-    left_out: dict[str, str],
-    cells: Cells | None,
-    folder: str | Path | None,
-    progress: Progress | None,
-) -> StrategyComparison:
-    """One run after the other, as far as they are not kept."""
-    contest = arena.contest
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    total, done = len(names) * contest.repeats, 0
-    for repeat in range(contest.repeats):  # in turns, so that a noisy minute of the machine hits everybody
-        for name in names:
-            if progress is not None:
-                progress(done, total, f"{name}, run {repeat + 1} of {contest.repeats}")
-            found[name].append(arena.run(name, repeat, cells))
-            done += 1
-    ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
-    verdicts = against_one(ids, BASELINE) if BASELINE in ids else {}
-    entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
-    quality = arena.subject.checked(as_is=True).quality
-    result = StrategyComparison(arena.subject.name, contest, entries, left_out, quality)
-    if folder is not None:
-        result.write_csv(Path(folder) / "compare.csv")
-    return result
-
-
-def _spread(
-    arena: Arena,
-    names: list[str],
-    cells: Cells,
-    executor_options: ExecutorOptions,
-    progress: Progress | None,
-    **grants: Unpack[GrantOptions],
-) -> None:
-    """Have the missing runs made by many workers, and keep them."""
-    from fairbits.paper.spread import CellShard, cells_job, make_all
-
-    shards = [
-        CellShard(None, None, name, repeat)
-        for repeat in range(arena.contest.repeats)
-        for name in names
-        if not arena.is_kept(name, repeat, cells)
-    ]
-    make_all(
-        executor_options,
-        cells_job(arena.contest, executor_options, arena.subject, **grants),
-        shards,
-        lambda shard, figures: arena.keep(shard.strategy, shard.repeat, cells, figures),
-        progress,
-    )
-
-
-class Arena:
-    """One subject, ready to be searched by one strategy after the other."""
-
-    def __init__(self, subject: Subject, contest: Contest):
-        epsilon = contest.epsilon
-        self.subject, self.contest = subject, contest
-        self.evaluator = Evaluator(
-            subject.model,
-            subject.schema,
-            subject.encoding,
-            epsilon=default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon,
-            partition=contest.partition,
-            threads=contest.threads,
-            rows=subject.table.codes,
-        )
-        self.problem = Problem(self.evaluator, subject.table)
-        self.diversity = Diversity(self.evaluator, self.problem)
-        self._warm: set[str] = set()
-
-    def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-        """The strategies to run, and what those that are left out would need.
-
-        Parameters
-        ----------
-        wanted
-            Names, which are never left out silently; None means all that the model can serve.
-
-        Returns
-        -------
-        tuple[list[str], dict[str, str]]
-            Names, and reasons by name.
-
-        Raises
-        ------
-        OptionError
-            If there is no such strategy.
-        CapabilityError
-            If a named strategy needs what the model lacks.
-        """
-        left_out: dict[str, str] = {}
-        names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
-        for name in list(names):
-            if name not in STRATEGIES:
-                raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
-            missing = lacking(STRATEGIES[name], self.problem)
-            if missing is not None:
-                left_out[name] = missing
-                names.remove(name)
-        if wanted is not None and left_out:
-            name, missing = next(iter(left_out.items()))
-            able = ", ".join(n for n, kind in STRATEGIES.items() if lacking(kind, self.problem) is None)
-            raise CapabilityError(f"strategy {name!r} needs {missing}, which this model lacks; use some of: {able}.")
-        if not names:
-            raise OptionError("no strategy was named; give some, separated by commas, or 'all'.")
-        return names, left_out
-
-    def run(self, strategy: str, repeat: int, cells: Cells | None = None, *, name: str = "") -> dict[str, Any]:
-        """Figures of one run, from disk if it has been made before.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs; None keeps none.
-        name
-            Beginning of the cell's name.
-
-        Returns
-        -------
-        dict[str, Any]
-            The figures.
-        """
-        settings = self.contest.settings(strategy, repeat)
-        if cells is None:
-            return self._figures(settings)
-        return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
-
-    def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
-        """Whether a run has been made before.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs.
-        name
-            Beginning of the cell's name.
-
-        Returns
-        -------
-        bool
-            True where it need not be made.
-        """
-        identity = self._identity(self.contest.settings(strategy, repeat))
-        return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
-
-    def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
-        """Keep a run that a worker made.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs.
-        figures
-            Figures of the run.
-        name
-            Beginning of the cell's name.
-        """
-        identity = self._identity(self.contest.settings(strategy, repeat))
-        cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
-
-    def _identity(self, settings: Settings) -> dict[str, Any]:
-        identity = {"subject": self.subject.identity.id, "kept": KEPT, **asdict(settings)}
-        identity.pop("threads")
-        return identity
-
-    def _figures(self, settings: Settings) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-            if settings.strategy not in self._warm:  # imports and first compilations are no cost of a strategy
-                warm = Settings(Budget(evaluations=2_000, seconds=5.0), settings.strategy, threads=settings.threads)
-                search_subject(self.subject, warm, Path(place) / "warm")
-                self._warm.add(settings.strategy)
-            run = search_subject(self.subject, settings, Path(place) / "run")
-            summary = run.summary or {}
-            ids, seconds, queries = summary["id_cases"], summary["seconds"], summary["queries"]
-            horizon = settings.budget.seconds or seconds
-            return {
-                **summary,
-                "k_max": summary["k_max"] or 0,
-                "id_per_second": ids / seconds if seconds else 0.0,
-                "id_per_million_queries": 1e6 * ids / queries if queries else 0.0,
-                "pace": pace(run, horizon),
-                "pace_seconds": horizon,
-                **self.diversity.of(run, ids),
-            }

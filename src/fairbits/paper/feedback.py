@@ -134,9 +134,9 @@ class VariantShard:
     def settings(self) -> Settings:
         """The settings of the search of this cell."""
         return Settings(
-            Budget(queries=self.queries),
-            "dice",
-            {"feedback": self.feedback},
+            budget=Budget(queries=self.queries),
+            strategy="dice",
+            options={"feedback": self.feedback},
             seed=self.repeat,
             partition=self.partition,
             threads=self.threads,

@@ -19,7 +19,7 @@ from fairbits.data import load_subject
 from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
 from fairbits.errors import CapabilityError, UsageError
 from fairbits.paper.cells import Cells
-from fairbits.paper.contest import BASELINE
+from fairbits.paper.comparison import BASELINE
 from fairbits.paper.digest import rq3_findings
 from fairbits.paper.published import Row, number, row_of
 from fairbits.paper.spread import make_missing
@@ -95,7 +95,7 @@ def rq3(
     what: list[Sequence[Cell]] = []
     missing: list[str] = []
     if executor_options is not None and executor_options.many:
-        each = Settings(Budget(seconds=seconds), partition=partition, threads=executor_options.each)
+        each = Settings(budget=Budget(seconds=seconds), partition=partition, threads=executor_options.each)
         _spread(
             [
                 Rq3Shard(name, replace(each, strategy=one), subjects.places.get(name))
@@ -111,7 +111,7 @@ def rq3(
         for strategy in strategies:
             if progress is not None:
                 progress(done, total, f"{name} {strategy}: search, debug, repair")
-            settings = Settings(Budget(seconds=seconds), strategy, partition=partition, threads=threads)
+            settings = Settings(budget=Budget(seconds=seconds), strategy=strategy, partition=partition, threads=threads)
             found = _cell(cells, name, subject, settings)
             reasons = [found.get("why"), found.get("by_paper", {}).get("why")]
             missing += [f"{name}, {strategy}: {why}" for why in reasons if why]
@@ -224,7 +224,7 @@ def _compiled() -> None:
     """Everything that is timed has run once: first compilations are no cost of a cell."""
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         subject = load_subject("heart")
-        run = search_subject(subject, Settings(Budget(evaluations=500)), Path(place) / "run")
+        run = search_subject(subject, Settings(budget=Budget(evaluations=500)), Path(place) / "run")
         debug_run(run, subject=subject, samples=20, trainings=0, sets=False)
 
 

@@ -145,7 +145,11 @@ class _Work:
             self._place = tempfile.TemporaryDirectory()
             subject = load_subject(self._name)
             settings = Settings(
-                Budget(evaluations=self._terms["evaluations"]), DEFAULT, {}, self._terms["seed"], threads=self._threads
+                budget=Budget(evaluations=self._terms["evaluations"]),
+                strategy=DEFAULT,
+                options={},
+                seed=self._terms["seed"],
+                threads=self._threads,
             )
             self._run = subject, search_subject(subject, settings, Path(self._place.name) / "run")
         return self._run

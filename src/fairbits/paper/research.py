@@ -12,8 +12,9 @@ from typing import Any
 
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
+from fairbits.paper.arena import Arena
 from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Arena, Contest
+from fairbits.paper.contest import Contest
 from fairbits.paper.digest import rq1_findings, rq2_findings
 from fairbits.paper.field import COLUMNS as FIELD
 from fairbits.paper.field import Groups, Runs, every_rate, field_findings, field_row
@@ -109,7 +110,7 @@ class ExperimentPlan:
         OptionError
             If the options do not fit the question.
         """
-        contest = Contest(Budget(seconds=seconds), repeats, partition=partition, threads=threads)
+        contest = Contest(budget=Budget(seconds=seconds), repeats=repeats, partition=partition, threads=threads)
         if full:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
         chosen = tuple(dict.fromkeys(strategies or STRATEGIES[question]))

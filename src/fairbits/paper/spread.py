@@ -9,8 +9,9 @@ from typing import Any, Protocol, Unpack
 from fairbits.data import load_subject
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError
+from fairbits.paper.arena import Arena
 from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Arena, Contest
+from fairbits.paper.contest import Contest
 from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
 from fairbits.subject import Subject
 

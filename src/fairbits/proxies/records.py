@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairbits.measure import GroupTable, documents_of
+from fairbits.measure import Filing, GroupTable, documents_of, filing_of
 from fairbits.proxies.bits import ScoreBits
 from fairbits.proxies.columns import ColumnBits
 from fairbits.proxies.matched import Matching
@@ -167,6 +167,10 @@ class ProxyStudy:
             "periods": [one.document() for one in self.periods],
             "notes": list(self.notes),
         }
+
+    def filing(self) -> Filing:
+        """The tables that New York City's Local Law 144 asks for."""
+        return filing_of(self.groups, self.subject, data_source=self.data_source, distributed=self.distributed)
 
     def _portraits(self, study: AttributeStudy) -> list[dict[str, Any]]:
         """Matched pairs as people: two rows with their names and labels."""

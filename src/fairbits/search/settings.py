@@ -17,7 +17,7 @@ from fairbits.subject import Subject
 from fairbits.text import shortened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that decides which cases a search finds, and how long it may take.
 

@@ -3,6 +3,7 @@ from .doubles import keep_doubles as keep_doubles
 from .files import json_of as json_of
 from .files import plain as plain
 from .files import read_json as read_json
+from .files import read_once as read_once
 from .files import read_parquet as read_parquet
 from .files import write_json as write_json
 from .files import write_parquet as write_parquet

@@ -138,6 +138,8 @@ class Subject:
             If an attribute is not in the schema.
         """
         schema = self.schema.with_protected(names)
+        if schema is self.schema:
+            return self
         old = _protected_notes(self.schema, self.encoding)
         notes = tuple(note for note in self.notes if note not in old)
         return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))

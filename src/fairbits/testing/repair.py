@@ -71,7 +71,7 @@ def check_repair(
         raise ConformanceError(f"proposal: {error}") from None
     with tempfile.TemporaryDirectory() as place:
         run = search_subject(
-            about, Settings(Budget(evaluations=evaluations), seed=seed, threads=1), Path(place) / "run"
+            about, Settings(budget=Budget(evaluations=evaluations), seed=seed, threads=1), Path(place) / "run"
         )
         plan = _planner_maker(run, about, seed)
         planner = plan()

@@ -50,7 +50,7 @@ def check_strategy(
 
         def searched(name: str, count: int, **more: Any) -> Run:
             given = {key: more.pop(key) for key in ("within",) if key in more}
-            settings = Settings(Budget(evaluations=count), seed=seed, threads=1, **given).with_strategy(strategy)
+            settings = Settings(budget=Budget(evaluations=count), seed=seed, threads=1, **given).with_strategy(strategy)
             return search_subject(about, settings, Path(place) / name, **more)
 
         one = searched("one", evaluations)

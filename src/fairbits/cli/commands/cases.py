@@ -39,29 +39,31 @@ def cases(
     as_json: Json = False,
 ) -> None:
     """The cases of a run, ranked by severity: the most classes first, then the widest span."""
-    from fairbits.cli.files import check_target, export, records
-    from fairbits.search import seconds_of
-    from fairbits.store import SECONDS, Run
-    from fairbits.store import time_limit as limited_to
+    from fairbits.audit import AuditRun
 
+    opened = AuditRun.open(run)
     if out is not None:
-        check_target(out, force=force)
-    opened = Run.open(run)
-    opened.verify()
-    shown = SHOWN if top is None else top
-    with limited_to(SECONDS if time_limit is None else seconds_of(time_limit)):
-        if out is not None:
-            rows = export(opened.batches(where=where, top=top), out)
-            if as_json:
-                print_json({"cases": rows, "out": str(out)}, indent=None)
-            else:
-                print(f"{rows:,} cases in {out}")
-        elif as_json:
-            found = opened.cases(where=where, top=shown)
-            print_json(list(records([found])))
+        rows = opened.export(out, where=where, top=top, time_limit=time_limit, force=force)
+        if as_json:
+            print_json({"cases": rows, "out": str(out)}, indent=None)
         else:
-            _show(opened, opened.worst(shown, where=where), where)
+            print(f"{rows:,} cases in {out}")
+    else:
+        _list(opened, SHOWN if top is None else top, where, time_limit, as_json=as_json)
     warn_of_damage(opened)
+
+
+def _list(run: Run, top: int, where: str | None, limit: str | None, *, as_json: bool) -> None:
+    """Cases on stdout, as many as were asked for."""
+    from fairbits.search import seconds_of
+    from fairbits.store import SECONDS, time_limit
+
+    run.verify()
+    with time_limit(SECONDS if limit is None else seconds_of(limit)):
+        if as_json:
+            print_json(run.cases(where=where, top=top).to_pylist())
+        else:
+            _show(run, run.worst(top, where=where), where)
 
 
 def _show(run: Run, found: list[Case], where: str | None) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Epsilon, Json, Protected, Threads, granting, named_subject, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import (
+    AsIs,
+    Epsilon,
+    Json,
+    Protected,
+    Threads,
+    audit_of,
+    threads_of,
+)
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 
@@ -60,9 +69,7 @@ def certify(
             raise OptionError(f"--protected is {protected!r}, but a run has its own; leave it out.")
         door: Audit | AuditRun = AuditRun.open(run, **grants)
     else:
-        from fairbits.audit import Audit
-
-        door = Audit.of(named_subject(subject, protected, grants), as_is=as_is)
+        door = audit_of(subject, protected=protected, as_is=as_is, grants=grants)
     loaded = door.subject
     with _line(shown=not as_json) as progress, gentle_stop() as stop:
         found = door.certify(**options, progress=progress, stop=stop)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import Json, Ray, RunPlace, Threads, Workers, granting, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import (
+    Json,
+    Ray,
+    RunPlace,
+    Threads,
+    Workers,
+    threads_of,
+)
 from fairbits.cli.output import print_json, warn_of_damage
 
 if TYPE_CHECKING:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from fairbits.cli.grants import granting
 from fairbits.cli.options import (
     Epsilon,
     Json,
     PartitionName,
     Protected,
     Threads,
-    granting,
-    grants_as_words,
     names_of,
     threads_of,
 )
 from fairbits.cli.output import print_json
-from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -56,32 +52,23 @@ def diff(
     grants: GrantOptions,
 ) -> None:
     """What changed from A to B: accuracy, bits, flips, decisions, groups, who got worse, and in which layer."""
-    if html is not None and not html.parent.is_dir():
-        raise OptionError(f"the folder {str(html.parent)!r} does not exist; make it, or choose another --html.")
-    from fairbits.diff import diff_subjects, sides_of, write_diff
+    from fairbits.audit import diff_models
     from fairbits.store import plain
 
-    sides = sides_of(a, b, subject=subject, **grants)
-    names = None if protected is None else names_of(protected)
-    before, after = (one if names is None else one.with_protected(names) for one in sides)
-    words = ["fairbits", "diff", a, b, "--seed", str(seed), "--partition", partition, "--top", str(top)]
-    for option, value in (("--subject", subject), ("--protected", protected), ("--epsilon", epsilon)):
-        words += [] if value is None else [option, str(value)]
-    found = diff_subjects(
-        before,
-        after,
+    found = diff_models(
+        a,
+        b,
+        subject=subject,
+        protected=None if protected is None else names_of(protected),
         epsilon=epsilon,
         partition=partition,
         seed=seed,
         threads=threads_of(threads),
         top=top,
         people=people,
-        command=shlex.join([*words, *grants_as_words(grants)]),
+        html=html,
+        **grants,
     )
-    if found.rows < found.rows_total:  # the clock had a say in it: the command names the number
-        found = replace(found, command=f"{found.command} --people {found.rows}")
-    if html is not None:
-        write_diff(found, html)
     if as_json:
         print_json(plain(found.document()))
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import granting
+from fairbits.cli.grants import granting
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -28,13 +28,13 @@ def explore(
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
     import secrets
 
+    from fairbits.audit import AuditRun
     from fairbits.explore import Explorer, build_app, hosts_of, listen, serve
-    from fairbits.store import Run, subject_of
 
-    opened = Run.open(run)
+    opened = AuditRun.open(run, **grants)
     listening = listen(port)
     with listening:
-        explorer = Explorer(opened, subject=subject_of(opened, **grants))
+        explorer = Explorer(opened, subject=opened.subject)
         explorer.warm_up()
         token, hosts = secrets.token_urlsafe(24), hosts_of(listening)
         address = f"http://{hosts[0]}/?token={token}"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from fairbits.cli.grants import granting
 from fairbits.cli.options import (
     AsIs,
     Epsilon,
     Json,
-    PartitionName,
+    PartitionOrRun,
     Ray,
     Skip,
     Threads,
     Workers,
-    granting,
     stages_of,
     threads_of,
 )
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
+_Number = Optional[int]  # noqa: UP045
 _Place = Optional[Path]  # noqa: UP045
 
 
@@ -44,9 +45,9 @@ def fleet(
         str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
     ] = "people",
     skip: Skip = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same audits.", min=0)] = 0,
+    seed: Annotated[_Number, typer.Option(help="Same seed, same audits.", min=0, show_default="0")] = None,
     epsilon: Epsilon = None,
-    partition: PartitionName = "constrained",
+    partition: PartitionOrRun = None,
     threads: Threads = 0,
     as_is: AsIs = False,
     as_json: Json = False,
@@ -56,15 +57,22 @@ def fleet(
     """Audit many models in one go and rank them by severity; one that fails never stops the others."""
     from fairbits.audit import AuditOptions, audit_fleet
     from fairbits.search import seconds_of
-    from fairbits.store import new_folder
 
-    seconds = None if budget is None else seconds_of(budget)
-    options = AuditOptions(seconds, seed, epsilon, partition, threads_of(threads), stages_of(skip), workers, ray)
+    options = AuditOptions(
+        seconds=None if budget is None else seconds_of(budget),
+        seed=seed,
+        epsilon=epsilon,
+        partition=partition,
+        threads=threads_of(threads),
+        skip=stages_of(skip),
+        workers=workers,
+        ray=ray,
+    )
     with gentle_stop() as stop:
         found, page = audit_fleet(
             folder,
             options,
-            out or new_folder("fleet"),
+            out,
             as_is=as_is,
             rank=rank,
             **grants,

@@ -10,7 +10,15 @@ import typer
 from typer.core import TyperGroup
 
 from fairbits.cli.command import StrictCommand
-from fairbits.cli.options import AsIs, Json, Protected, Threads, granting, names_of, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import (
+    AsIs,
+    Json,
+    Protected,
+    Threads,
+    names_of,
+    threads_of,
+)
 from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:

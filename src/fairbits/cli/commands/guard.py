@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairbits.cli.command import StrictCommand
-from fairbits.cli.options import Subject, Threads, granting, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import Subject, Threads, audit_of, threads_of
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -34,7 +35,6 @@ def serve(
 
     POST /scores takes {"people": [{"age": "30–39", …}]}; GET / says what is proved.
     """
-    from fairbits.data import load_subject
     from fairbits.explore import guard_app as application
     from fairbits.explore import hosts_of, listen
     from fairbits.explore import serve as answer
@@ -42,7 +42,8 @@ def serve(
 
     listening = listen(port)
     with listening:
-        guard = Guard.of(load_subject(subject, **grants), guarantee=guarantee, threads=threads_of(threads))
+        loaded = audit_of(subject, as_is=True, grants=grants).subject
+        guard = Guard.of(loaded, guarantee=guarantee, threads=threads_of(threads))
         print(f"http://{hosts_of(listening)[0]}/", flush=True)
         print(guard.proof, file=sys.stderr)
         print(f"One decision asks the model about {guard.m:,} twins. Ctrl-C ends it.", file=sys.stderr)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Json, granting, names_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import AsIs, Json, names_of
 from fairbits.cli.output import print_json
-from fairbits.errors import ModelError, OptionError, choose_from
+from fairbits.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,20 +52,17 @@ def init(
     grants: GrantOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
+    from fairbits.audit import check_draft, check_ignored, draft_subject
     from fairbits.domain import read_arrow
     from fairbits.models import ModelOptions
-    from fairbits.subject import Draft, draft_schema, infer_classes, other_schemas, write_draft
+    from fairbits.subject import infer_classes
 
-    if out.exists() and not force:
-        raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+    check_draft(out, force=force)
     said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
     options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
     data = read_arrow(table, delimiter=delimiter)
     ignored = tuple(names_of(ignore, "--ignore")) if ignore else ()
-    for name in ignored:
-        if name not in data.column_names:
-            remedy = choose_from(name, data.column_names)
-            raise OptionError(f"--ignore names {name!r}, which is not in the table; {remedy}")
+    check_ignored(ignored, data)
     silent = yes or as_json
     target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
     groups = _groups(data, (target, *ignored), silent)
@@ -74,18 +72,24 @@ def init(
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
         favourable = _answer(question, "--favourable", default=classes[-1])
-    asked: dict[str, Any] = {
-        "target": target,
-        "protected": names_of(protected),
-        "favourable": favourable,
-        "groups": groups,
-        "ignored": ignored,
-        "max_twins": max_twins,
-        "threshold": threshold,
-    }
-    schema = draft_schema(data, **asked)
-    draft = Draft(schema, table, model, delimiter, options, others=other_schemas(data, schema, **asked))
-    drafted = write_draft(draft, out, force=force, as_is=as_is, **grants)
+    drafted = draft_subject(
+        table,
+        target=target,
+        protected=names_of(protected),
+        model=model,
+        favourable=favourable,
+        threshold=threshold,
+        ignored=ignored,
+        groups=groups,
+        max_twins=max_twins,
+        delimiter=delimiter,
+        out=out,
+        force=force,
+        as_is=as_is,
+        options=options,
+        data=data,
+        **grants,
+    )
     from fairbits.cli.render.init import overview, show
 
     if as_json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairbits.cli.grants import granting
 from fairbits.cli.options import (
     AsIs,
     Epsilon,
@@ -17,8 +18,7 @@ from fairbits.cli.options import (
     Subject,
     Threads,
     Top,
-    granting,
-    named_subject,
+    audit_of,
     threads_of,
 )
 from fairbits.cli.output import print_json
@@ -46,15 +46,12 @@ def measure(
     grants: GrantOptions,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
-    from fairbits.cli.render.progress import progress_bar
-    from fairbits.measure import documents_of
-
-    loaded = named_subject(subject, protected, grants).with_repeats(repeats)
-    from fairbits.audit import Audit  # brings the compiler along: only once the subject is known to be sound
-
-    audit = Audit.of(loaded, as_is=as_is)
+    audit = audit_of(subject, protected=protected, repeats=repeats, as_is=as_is, grants=grants)
     if audit.subject.scores_only or not audit.subject.schema.protected:
         return _without_twins(audit, seed, as_json)
+    from fairbits.cli.render.progress import progress_bar
+    from fairbits.measure import documents_of  # brings the compiler along: only once the subject is known to be sound
+
     with progress_bar("measuring") as progress:
         found = audit.measure(
             epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from fairbits.cli.options import AsIs, Json, Subject, granting, names_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import AsIs, Json, Subject, audit_of, names_of
 from fairbits.cli.output import print_json
 from fairbits.cli.render.progress import working
 
@@ -35,13 +36,8 @@ def proxies(
     grants: GrantOptions,
 ) -> None:
     """What the score tells about protected attributes, also those that the model never sees, and through what."""
-    from fairbits.data import load_subject
-
-    loaded = load_subject(subject, **grants)
     names = None if justified is None else names_of(justified, "--justified")
-    from fairbits.audit import Audit
-
-    audit = Audit.of(loaded, as_is=as_is)
+    audit = audit_of(subject, as_is=as_is, grants=grants)
     with working(shown=not as_json) as progress:
         found = audit.proxies(
             justified=names,
@@ -52,15 +48,12 @@ def proxies(
             data_source=data_source,
             distributed=distributed,
         )
-    from fairbits.measure import filing_of
-
-    papers = filing_of(found.groups, audit.subject, data_source=data_source, distributed=distributed)
     if as_json:
-        print_json({**found.document(), "filing": papers.document()})
+        print_json({**found.document(), "filing": found.filing().document()})
         return
     from fairbits.cli.render.proxies import show, show_filing
 
     if filing:
-        show_filing(papers)
+        show_filing(found.filing())
     else:
         show(found)

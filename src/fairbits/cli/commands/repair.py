@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from fairbits.cli.grants import granting
 from fairbits.cli.options import (
     Json,
     Ray,
     RunPlace,
     Threads,
     Workers,
-    granting,
     names_of,
     threads_of,
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fairbits.cli.options import Json, RunPlace, Threads, Workers, executor_options_of, granting, threads_of
+from fairbits.cli.grants import granting
+from fairbits.cli.options import Json, RunPlace, Threads, Workers, threads_of
 from fairbits.cli.output import print_json, warn_of_damage
 from fairbits.errors import OptionError
 
@@ -146,15 +147,13 @@ def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grant
     """Make the run again, say whether it came out the same, and with what it was made."""
     from dataclasses import asdict
 
-    from fairbits.audit import check, settings_again
+    from fairbits.audit import AuditRun, settings_again
     from fairbits.cli.render.search import live
     from fairbits.cli.signals import gentle_stop
-    from fairbits.store import Run
 
-    opened = Run.open(run)
-    executor_options = executor_options_of(workers, None, threads)
-    with live(settings_again(opened)[0], shown=not as_json) as watch, gentle_stop() as stop:
-        found = check(opened, **grants, executor_options=executor_options, watch=watch, stop=stop)
+    opened = AuditRun.open(run, **grants)
+    with live(settings_again(opened)[0], shown=not as_json) as progress, gentle_stop() as stop:
+        found = opened.check(threads=threads_of(threads), workers=workers, progress=progress, stop=stop)
         stopped = stop()
     if stopped:
         raise typer.Exit(130)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from fairbits.cli import since
+from fairbits.cli.grants import granting
 from fairbits.cli.options import (
     AsIs,
     Epsilon,
@@ -24,9 +24,8 @@ from fairbits.cli.options import (
     Threads,
     Top,
     Workers,
+    audit_of,
     executor_options_of,
-    granting,
-    names_of,
     threads_of,
 )
 from fairbits.cli.output import print_json
@@ -34,16 +33,13 @@ from fairbits.cli.signals import gentle_stop
 from fairbits.errors import OptionError
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audit
     from fairbits.domain import GrantOptions
-    from fairbits.search import Budget, Settings
+    from fairbits.search import Budget
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Number = Optional[int]  # noqa: UP045
 _Real = Optional[float]  # noqa: UP045
 _Text = Optional[str]  # noqa: UP045
-
-DEFAULT_BUDGET = "60s"
 
 
 @granting
@@ -99,25 +95,27 @@ def search(
     """Search for the people whose twins are treated most differently, and keep every case on disk."""
     began = since()
     exact = _exact(on_data, exhaustive, strategy)
-    given: dict[str, Any] = {
-        "strategy": "exhaustive" if exact is not None else strategy,
-        "options": {"distance": exact} if exact is not None else _options(option),
-        "seed": seed,
-        "epsilon": epsilon,
-        "partition": partition,
-        "measure": measure,
-        "within": within,
-        "min_plausibility": min_plausibility,
-        "batch": batch,
-        "protected": None if protected is None else names_of(protected),
-        "repeats": repeats,
-    }
-    limits = {"seconds": budget, "evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
-    audit, settings = _settings(subject, resume, given, limits, threads_of(threads), as_is, grants)
+    limits = {"evaluations": evaluations, "cases": cases, "queries": queries, "ends": _ends(ends)}
+    limit = _budget(budget, limits)
+    door = audit_of(subject, resume, protected=protected, repeats=repeats, as_is=as_is, grants=grants)
+    settings = door.settings(
+        budget=limit,
+        strategy=strategy if exact is None else "exhaustive",
+        seed=seed,
+        epsilon=epsilon,
+        partition=partition,
+        within=within,
+        min_plausibility=min_plausibility,
+        measure=measure,
+        threads=threads_of(threads),
+        batch=batch,
+        run=resume,
+        **(_options(option) if exact is None else {"distance": exact}),
+    )
     from fairbits.cli.render.search import live, show
 
     with live(settings, shown=not as_json) as progress, gentle_stop() as stop:
-        run = audit.search_with(
+        run = door.search_with(
             settings,
             resume or out,
             executor_options=executor_options_of(workers, ray, threads),
@@ -127,14 +125,13 @@ def search(
             progress=progress,
             stop=stop,
             began=began,
-            **grants,
         )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
     if as_json:
         print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
-        show(run, top, (*audit.subject.notes, *summary.get("notes", ())))
+        show(run, top, (*door.subject.notes, *summary.get("notes", ())))
     if stopped:
         raise typer.Exit(130)
 
@@ -171,53 +168,11 @@ def _ends(text: str | None) -> list[int] | None:
         raise OptionError(f"--ends is {text!r}; give whole numbers between commas, e.g. 250000,181324.") from None
 
 
-def _settings(
-    subject: str | None,
-    resume: Path | None,
-    given: dict[str, Any],
-    limits: dict[str, Any],
-    threads: int | None,
-    as_is: bool,
-    grants: GrantOptions,
-) -> tuple[Audit, Settings]:
-    """The subject and the settings: as given, and for a resumed run as it was started."""
-    from fairbits.data import load_subject
-
-    kept: dict[str, Any] | None = None
-    if resume is not None:
-        from fairbits.store import Run
-
-        kept = Run.open(resume).manifest
-    source = subject or (kept or {}).get("source")
-    if source is None:
-        raise OptionError("no subject was given; name a built-in (see `fairbits data list`) or a subject.toml.")
-    loaded = load_subject(source, **grants)
-    from fairbits.audit import Audit
-    from fairbits.search import Settings, kept_settings
-
-    names, repeats = given["protected"], given["repeats"]
-    wanted = {
-        name: value for name, value in given.items() if name not in ("protected", "repeats") and value is not None
-    }
-    if kept is not None:
-        from fairbits.store import check_same
-
-        check_same({"subject": kept["subject"]}, {"subject": loaded.name})
-        wanted, names, repeats = kept_settings(kept, given), kept["protected"], kept.get("repeats", 1)
-    if names:
-        loaded = loaded.with_protected(names)
-    audit = Audit.of(loaded.with_repeats(repeats or 1), as_is=as_is or bool((kept or {}).get("as_is")))
-    return audit, Settings(budget=_budget(limits, kept, wanted), threads=threads, **wanted)
-
-
-def _budget(limits: dict[str, Any], kept: dict[str, Any] | None, wanted: dict[str, Any]) -> Budget:
-    from fairbits.search import Budget, kept_budget, seconds_of
-
+def _budget(seconds: str | None, limits: dict[str, Any]) -> Budget | None:
+    """The limits that were typed; None where there are none."""
     given = {name: value for name, value in limits.items() if value is not None}
-    if "seconds" in given:
-        given["seconds"] = seconds_of(given["seconds"])
-    if not given and kept is not None:
-        return kept_budget(kept)
-    if not given and wanted.get("strategy") == "exhaustive":
-        given = {"seconds": 1e9}  # an exact search ends by itself
-    return Budget(**given or {"seconds": seconds_of(DEFAULT_BUDGET)})
+    if seconds is None and not given:
+        return None
+    from fairbits.search import Budget, seconds_of
+
+    return Budget(**given) if seconds is None else Budget(seconds=seconds_of(seconds), **given)

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairbits.cli.commands.alternatives import Evaluations, Force, Seed, find
-from fairbits.cli.options import AsIs, Json, Out, Protected, Subject, Threads, granting, threads_of
+from fairbits.cli.commands.alternatives import Evaluations, Force, Seed, print_alternatives
+from fairbits.cli.grants import granting
+from fairbits.cli.options import (
+    AsIs,
+    Json,
+    Out,
+    Protected,
+    Subject,
+    Threads,
+    audit_of,
+    threads_of,
+)
+from fairbits.cli.render.progress import working
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -29,19 +40,15 @@ def tune(
     grants: GrantOptions,
 ) -> None:
     """Other settings of the same kind of model: accuracy, group gap and bits at once, beside the guard on one front."""
-    find(
-        subject,
-        ["tune", "--trials", str(trials)],
-        as_json=as_json,
-        as_is=as_is,
-        protected=protected,
-        grants=grants,
-        proposals=["tune"],
-        trials=trials,
-        quick=True,
-        evaluations=evaluations,
-        out=out,
-        force=force,
-        seed=seed,
-        threads=threads_of(threads),
-    )
+    audit = audit_of(subject, protected=protected, as_is=as_is, grants=grants)
+    with working(shown=not as_json) as progress:
+        found = audit.tune(
+            trials=trials,
+            evaluations=evaluations,
+            out=out,
+            force=force,
+            seed=seed,
+            threads=threads_of(threads),
+            progress=progress,
+        )
+    print_alternatives(found, as_json=as_json)

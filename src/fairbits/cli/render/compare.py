@@ -105,6 +105,8 @@ def show(found: StrategyComparison) -> None:
         console.print(Text("One run each: no deviation and no test of significance.", style="dim"))
     elif any(entry.verdict for entry in found.entries):
         console.print(Text("p, A12: ID cases against dice (Mann-Whitney, two-sided, Holm-corrected).", style="dim"))
+    if found.page is not None:
+        print(f"Page with plots: {found.page}\nAll figures beside it, in compare.csv and compare.json.")
 
 
 def _yield_table(found: StrategyComparison) -> Table:

@@ -11,7 +11,7 @@ from fairbits.scale.executors.local import InProcess
 from fairbits.scale.tasks import Executor, Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
     """Who does the work: this process, worker processes, or a Ray cluster.
 

@@ -1,4 +1,4 @@
-"""Tables as files: CSV that no spreadsheet runs, Parquet, JSON; there whole or not at all."""
+"""Cases as files: CSV that no spreadsheet runs, Parquet, JSON; there whole or not at all."""
 
 from __future__ import annotations
 

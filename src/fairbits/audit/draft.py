@@ -1,0 +1,144 @@
+"""A subject.toml for a table and a model of one's own, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from fairbits.domain import GrantOptions, Group, one_hot_groups, read_arrow
+from fairbits.errors import OptionError, choose_from
+from fairbits.models import ModelOptions
+from fairbits.subject import Draft, Drafted, draft_schema, other_schemas, write_draft
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Combinations of protected values at most.
+MAX_TWINS = 1000
+
+
+def draft_subject(
+    table: str | Path,
+    *,
+    target: str,
+    protected: Iterable[str],
+    model: str | None = None,
+    favourable: str | None = None,
+    threshold: float | None = None,
+    ignored: Sequence[str] = (),
+    groups: Sequence[Group] | None = None,
+    max_twins: int = MAX_TWINS,
+    delimiter: str = ",",
+    out: str | Path = "subject.toml",
+    force: bool = False,
+    as_is: bool = False,
+    options: ModelOptions | None = None,
+    data: pa.Table | None = None,
+    **grants: Unpack[GrantOptions],
+) -> Drafted:
+    """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does.
+
+    Parameters
+    ----------
+    table
+        A CSV, Parquet, Feather or Arrow file.
+    target
+        The column that the model predicts.
+    protected
+        The protected attributes.
+    model
+        A file, a reference ``module:function`` or an address; None leaves the model open.
+    favourable
+        The value of the target whose probability is the score; by default the last class.
+    threshold
+        A decision is favourable from this probability on; 0.5 by default.
+    ignored
+        Columns to leave out.
+    groups
+        One-hot columns that are one attribute each; None takes all that the table shows.
+    max_twins
+        Combinations of protected values at most.
+    delimiter
+        What separates the columns of a CSV file.
+    out
+        The file to write.
+    force
+        Replace the file if there is one.
+    as_is
+        Accept a model that decides against the labels of its table.
+    options
+        How the model is read and called.
+    data
+        The table, where it has been read already.
+    **grants
+        What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+    Returns
+    -------
+    Drafted
+        What was written; ``trouble`` says why the model cannot be used yet, if it cannot.
+
+    Raises
+    ------
+    OptionError
+        If the file exists, or a column is not in the table.
+    """
+    check_draft(out, force=force)
+    found = read_arrow(table, delimiter=delimiter) if data is None else data
+    check_ignored(ignored, found)
+    if groups is None:
+        groups = list(one_hot_groups(found, leave_out=(target, *ignored)))
+    asked: dict[str, Any] = {
+        "target": target,
+        "protected": list(protected),
+        "favourable": favourable,
+        "groups": list(groups),
+        "ignored": tuple(ignored),
+        "max_twins": max_twins,
+        "threshold": threshold,
+    }
+    schema = draft_schema(found, **asked)
+    others = other_schemas(found, schema, **asked)
+    draft = Draft(schema, Path(table), model, delimiter, options or ModelOptions(), others=others)
+    return write_draft(draft, Path(out), force=force, as_is=as_is, **grants)
+
+
+def check_draft(out: str | Path, *, force: bool) -> None:
+    """Refuse a file that is there already.
+
+    Parameters
+    ----------
+    out
+        The file.
+    force
+        Whether it may be replaced.
+
+    Raises
+    ------
+    OptionError
+        If it exists and may not be replaced.
+    """
+    if Path(out).exists() and not force:
+        raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
+
+
+def check_ignored(ignored: Sequence[str], data: pa.Table) -> None:
+    """Refuse to leave out what is not there.
+
+    Parameters
+    ----------
+    ignored
+        Names of columns.
+    data
+        The table.
+
+    Raises
+    ------
+    OptionError
+        For the first name that is no column.
+    """
+    for name in ignored:
+        if name not in data.column_names:
+            remedy = choose_from(name, data.column_names)
+            raise OptionError(f"--ignore names {name!r}, which is not in the table; {remedy}")
