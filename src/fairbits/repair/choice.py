@@ -160,7 +160,8 @@ def _nearest(repairs: Sequence[Repair], before: Figures, rows: int) -> str:
         return one.loss_upper if balanced is None else max(one.loss_upper, balanced / BALANCED_FACTOR)
 
     cheapest = min(repairs, key=upper)
+    loss = cost(before, cheapest.plan)
     return (
-        f"the cheapest, {cheapest.name}, loses {cost(before, cheapest.plan):.4f} on the {rows:,} rows that were looked "
-        f"at, and may lose up to {upper(cheapest):.4f}"
+        f"the cheapest, {cheapest.name}, {'gains' if loss < 0 else 'loses'} {abs(loss):.4f} on the {rows:,} rows that "
+        f"were looked at, and may lose up to {upper(cheapest):.4f}"
     )
