@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from fairbits.cli.app import app
 from fairbits.debug import debug_run
 from fairbits.errors import OptionError
 from fairbits.scale import ExecutorOptions
+from fairbits.scale.executors import processes
 from fairbits.store import Run
 from fairbits.store.location import place_of
 from tests.search.planted import planted_subject
@@ -28,6 +30,7 @@ def bucket():
     running.start()
     host, port = running.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "multiprocessing", multiprocessing)  # a fork would know nothing of the server
         for name, value in {
             "AWS_ENDPOINT_URL": f"http://{host}:{port}",
             "AWS_ACCESS_KEY_ID": "nobody",
