@@ -46,6 +46,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(700, 10, 100)  # and the cycles that figures leave behind are not worth a look at everything
 
 
+def pytest_unconfigure() -> None:
+    """Modules are taken apart as always, or libraries report what they leave behind."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quick_trainings() -> Iterator[None]:
     """Debugging trains networks again, repairing dozens anew: less will do for tests that ask about other things.
