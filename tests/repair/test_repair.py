@@ -265,7 +265,7 @@ def test_a_budget_that_nothing_meets(run: Run) -> None:
     assert "within a loss of 0.01: the cheapest, shrink-90, loses 0.0500 on the 300 rows" in reason
     better = [replace(r, plan=replace(r.plan, accuracy=result.before_plan.accuracy + 0.02)) for r in repairs]
     _, reason = pick(better, result.before_plan, 0.01, rows=37)
-    assert "the cheapest, shrink-90, gains 0.0200 on the 37 rows that were looked at, and may lose up to 0.0600" in reason
+    assert "shrink-90, gains 0.0200 on the 37 rows that were looked at, and may lose up to 0.0600" in reason
     named, _ = pick(repairs, result.before_plan, 0.01, choose="blind")
     assert named is not None
     assert named.name == "blind"
