@@ -266,9 +266,7 @@ def test_a_budget_that_nothing_meets(run: Run) -> None:
     gain = {"accuracy": result.before_plan.accuracy + 0.02, "balanced_accuracy": None}
     better = [replace(r, plan=replace(r.plan, **gain)) for r in repairs]
     _, reason = pick(better, result.before_plan, 0.01, rows=37)
-    assert (
-        "the cheapest, shrink-90, gains 0.0200 on the 37 rows that were looked at, and may lose up to 0.0600" in reason
-    )
+    assert "shrink-90, gains 0.0200 on the 37 rows that were looked at, and may lose up to 0.0600" in reason
     named, _ = pick(repairs, result.before_plan, 0.01, choose="blind")
     assert named is not None
     assert named.name == "blind"
