@@ -230,6 +230,7 @@ class Pipeline:
                 columns=not self.shares.quick or not self.subject.schema.protected,
                 data_source=options.data_source,
                 distributed=options.distributed,
+                evaluator=self._evaluator,  # with the audit's own tolerance
                 progress=self.clock.until("proxies", inf),
             )
             write_study(found, run.folder, self.subject)

@@ -13,6 +13,7 @@ from fairbits.errors import OptionError
 from fairbits.measure import (
     Decided,
     Estimate,
+    Evaluator,
     Grouping,
     GroupTable,
     documents_of,
@@ -99,7 +100,13 @@ class Period:
 
 
 def periods_of(
-    subject: Subject, over: Grouping, groupings: Sequence[Grouping], decided: Decided, rng: np.random.Generator
+    subject: Subject,
+    over: Grouping,
+    groupings: Sequence[Grouping],
+    decided: Decided,
+    rng: np.random.Generator,
+    *,
+    evaluator: Evaluator | None = None,
 ) -> tuple[Period, ...]:
     """Every period by itself, in order.
 
@@ -115,6 +122,8 @@ def periods_of(
         Scores, decisions and labels of everybody.
     rng
         For halves, shuffles and intervals.
+    evaluator
+        Counts the classes of twins; None takes one with the subject's own tolerance.
 
     Returns
     -------
@@ -139,13 +148,17 @@ def periods_of(
                 group_table(own, rng, scores=scores, selected=selected, labels=labels, probabilities=probabilities)
             )
         rate = None if selected is None else wilson(int(selected.sum()), len(rows))
-        direct = _direct(subject, rows, MAX_TWIN_SCORES // len(over.labels), rng)
+        direct = _direct(subject, rows, MAX_TWIN_SCORES // len(over.labels), rng, evaluator)
         found.append(Period(label, len(rows), rate, *direct, tuple(bits), tuple(tables)))
     return tuple(found)
 
 
 def _direct(
-    subject: Subject, rows: npt.NDArray[np.int64], max_scores: int, rng: np.random.Generator
+    subject: Subject,
+    rows: npt.NDArray[np.int64],
+    max_scores: int,
+    rng: np.random.Generator,
+    evaluator: Evaluator | None,
 ) -> tuple[Estimate | None, float | None, Estimate | None]:
     """Mean and largest bits of a period's people, and the share whose decision flips."""
     if subject.scores_only:
@@ -153,7 +166,7 @@ def _direct(
     if not subject.schema.protected:
         none = Estimate(0.0, 0.0, 0.0)
         return none, 0.0, None if subject.schema.regression else none
-    evaluator = evaluator_of(subject)
+    evaluator = evaluator or evaluator_of(subject)
     max_people = max(MIN_PEOPLE, max_scores // evaluator.m)
     chosen = rows[sampled_rows(len(rows), max_people, rng)]
     measured = measure_table(evaluator, subject.table.rows(chosen), rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbits.errors import SchemaError
-from fairbits.measure import decided_rows, groupings_of, intersections, subject_groups
+from fairbits.measure import Evaluator, decided_rows, groupings_of, intersections, subject_groups
 from fairbits.proxies.attributes import AttributeWork, Progress
 from fairbits.proxies.periods import Period, period_grouping, periods_of
 from fairbits.proxies.records import ProxyStudy
@@ -22,6 +22,7 @@ def study_subject(
     columns: bool = True,
     data_source: str | None = None,
     distributed: str | None = None,
+    evaluator: Evaluator | None = None,
     progress: Progress | None = None,
 ) -> ProxyStudy:
     """Everything that a score tells about protected attributes, whether the model takes them or not.
@@ -40,6 +41,8 @@ def study_subject(
         Whether to ask which columns carry it and to match people.
     data_source, distributed
         For tables to file: where the data come from (by default the table's file), and since when the tool is in use.
+    evaluator
+        Counts the classes of twins in each period; None takes one with the subject's own tolerance.
     progress
         Called with a few words on what is being done.
 
@@ -77,7 +80,8 @@ def study_subject(
     notes = work.notes(groupings, singles)
     if over is not None:
         say(f"periods of {over.name}")
-        periods = periods_of(subject, over, groupings, decided, generator(seed, "proxies", "periods"))
+        rng = generator(seed, "proxies", "periods")
+        periods = periods_of(subject, over, groupings, decided, rng, evaluator=evaluator)
         lost = int((~over.known).sum())
         if lost:
             notes.append(f"{lost:,} people have no value of {over.name}; they are in no period.")
