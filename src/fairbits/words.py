@@ -38,7 +38,9 @@ _VALUED = (
     *("where", "within", "workers"),
 )
 _PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, "eats": "input_format", **_SWITCHES}
-_FLAG = re.compile(r"(?<![\w-])--(" + "|".join(sorted(_PYTHON, key=len, reverse=True)) + r")(?![\w-])")
+_NAMES = "|".join(sorted(_PYTHON, key=len, reverse=True))
+#: A whole command, or a flag.
+_FLAG = re.compile(rf"`fairbits [^`]*`|(?<![\w-])--({_NAMES})(?![\w-])")
 
 
 @contextmanager
@@ -66,13 +68,15 @@ def spoken(text: str) -> str:
     Returns
     -------
     str
-        The same for a shell; with arguments in place of the flags for Python.
+        The same for a shell; with arguments in place of the flags for Python. A whole command stays what it is.
 
     Examples
     --------
     >>> spoken("a pickle runs code; if you trust it, add --trust-pickle.")
     'a pickle runs code; if you trust it, add trust_pickle=True.'
+    >>> spoken("give --out, or the folder that `fairbits search --out` wrote.")
+    'give out, or the folder that `fairbits search --out` wrote.'
     """
     if "--" not in text or os.environ.get(_READER) == "shell":
         return text
-    return _FLAG.sub(lambda found: _PYTHON[found[1]], text)
+    return _FLAG.sub(lambda found: found[0] if found[1] is None else _PYTHON[found[1]], text)

@@ -82,7 +82,7 @@ import sys
 from fairbits.scale import ExecutorOptions
 from tests.scale.work import planted_search
 if __name__ == "__main__":
-    planted_search(sys.argv[1], ExecutorOptions(2))
+    planted_search(sys.argv[1], ExecutorOptions(workers=2))
 """
 
 

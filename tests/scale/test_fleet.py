@@ -156,5 +156,5 @@ def test_ranks() -> None:
         fleet = Fleet("f", "t", "2026-01-01", (many, deep, open_), rank)
         assert [one.name for one in fleet.ranked] == order, rank
         assert f"“{order[0]}”" in fleet.sentence
-    with pytest.raises(OptionError, match=r"--rank is 'peple'.*people"):
+    with pytest.raises(OptionError, match=r"^rank is 'peple'.*people"):
         Fleet("f", "t", "2026-01-01", (), "peple")

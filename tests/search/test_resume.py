@@ -54,12 +54,13 @@ def search(folder, evaluations, strategy, how, last):
         if batches == last + 40:  # the timer had no turn: time is up
             kill()
         return False
-    settings = Settings(Budget(evaluations=evaluations), strategy, {"seeds": 25})
+    settings = Settings(budget=Budget(evaluations=evaluations), strategy=strategy, options={"seeds": 25})
     search_subject(planted_subject(), settings, folder, resume=how == "resume", stop=stop)
 
 writer.FLUSH_SECONDS = 0.02
 for strategy in ("climb", "dice"):  # kernels are loaded once, for all, and without threads, which no fork would have
-    prepare(*problem_of(planted_subject(), Settings(Budget(evaluations=100), strategy, {"seeds": 25}, threads=1)))
+    short = Settings(budget=Budget(evaluations=100), strategy=strategy, options={"seeds": 25}, threads=1)
+    prepare(*problem_of(planted_subject(), short))
 for line in sys.stdin:
     child = os.fork()
     if child == 0:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fairbits.data import epochs_for, fit
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, ModelError, TableError
-from fairbits.measure import Evaluator, evaluator_of
+from fairbits.measure import Evaluator
 from fairbits.models import (
     Model,
     Network,
@@ -194,12 +194,11 @@ def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Tr
         In the order of the seeds.
     """
     trainer = trainer_of(subject)
-    own = evaluator_of(subject)
     found = []
     for seed in seeds:
         begin = time.process_time()
         model, encoding = trainer.train(seed)
-        evaluator = Evaluator(model, subject.schema, encoding, threads=own.threads)
+        evaluator = Evaluator(model, subject.schema, encoding)
         found.append(Trained(evaluator.scores(people), time.process_time() - begin))
     return found
 
