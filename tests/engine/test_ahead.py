@@ -30,7 +30,7 @@ def no_process(monkeypatch):
 
 def test_nothing_is_started_where_all_is_on_disk(monkeypatch, no_process) -> None:
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: True)
-    with ahead.compiled_ahead(3):
+    with ahead.compiled_ahead():
         assert not compiler.compiled_elsewhere
 
 
@@ -38,7 +38,7 @@ def test_nothing_is_started_where_all_is_on_disk(monkeypatch, no_process) -> Non
 def test_nothing_is_started_on_one_core(monkeypatch, no_process, cores) -> None:
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: cores)
-    with ahead.compiled_ahead(3):
+    with ahead.compiled_ahead():
         assert not compiler.compiled_elsewhere
 
 
@@ -49,7 +49,7 @@ def test_an_audit_goes_on_where_no_process_may_be_started(monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    with ahead.compiled_ahead(3):
+    with ahead.compiled_ahead():
         assert not compiler.compiled_elsewhere
 
 
@@ -64,7 +64,7 @@ def test_the_process_ends_with_the_audit(monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    with contextlib.suppress(KeyError), ahead.compiled_ahead(3):
+    with contextlib.suppress(KeyError), ahead.compiled_ahead():
         assert len(compiler.compiled_elsewhere) == 1
         raise KeyError("whatever ends the audit")
     assert started[0].returncode is not None
@@ -135,7 +135,7 @@ def test_waiting_is_no_work(monkeypatch) -> None:
 
 def test_made_up_people_need_the_same_kernels_as_real_ones(tmp_path) -> None:
     german = load_subject("german")
-    for step in ahead._steps(len(german.schema.free_columns)):
+    for step in ahead._steps():
         step()
     before = {kernel.py_func.__name__: len(kernel.signatures) for kernel in ahead.SLOW}
     settings = Settings(budget=Budget(evaluations=1200), strategy="climb", options={"seeds": 50}, threads=1)

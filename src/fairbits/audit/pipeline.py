@@ -72,7 +72,7 @@ def audit_subject(
     with shared_evaluators(), read_once():
         pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
         long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-        with compiled_ahead(len(subject.schema.free_columns)) if long else nullcontext():
+        with compiled_ahead() if long else nullcontext():
             return pipeline.do()
 
 

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from fairbits.debug.records import Attribution, Floats, SubsetBits
 from fairbits.domain import Codes, Truth
-from fairbits.engine import classes, masked, vectors
 from fairbits.measure import Evaluator
 
 Subset = tuple[int, ...]
@@ -96,28 +95,16 @@ def _mean_bits(
     evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None, cases: int
 ) -> tuple[Floats, Floats]:
     """Per case, over the combinations held under which anybody can exist."""
-    k, q_1 = _classes(evaluator, rows, valid)
-    weights = np.ones(len(k)) if valid is None else valid.any(axis=1).astype(np.float64)
+    by_vector = evaluator.by_vector
+    found = (
+        evaluator.figures_of_classes(rows, valid) if by_vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
+    )
+    weights = np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)
     mass = weights.reshape(cases, -1)
     total = np.maximum(mass.sum(axis=1), 1.0)
-    bits = (np.log2(k), q_1.astype(np.float64))
+    bits = (np.log2(found.k), found.q_1.astype(np.float64))
     whole, shannon = ((mass * one.reshape(cases, -1)).sum(axis=1) / total for one in bits)
     return whole, shannon
-
-
-def _classes(
-    evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    epsilon, partition, threads = evaluator.epsilon, evaluator.partition, evaluator.threads
-    bounded = not evaluator.schema.regression
-    if evaluator.by_vector:
-        favourable = evaluator.schema.favourable_index
-        found = vectors(rows, valid, epsilon=epsilon, favourable=favourable, threads=threads)
-    elif valid is not None:
-        found = masked(rows[:, :, 0], valid, epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
-    else:
-        return classes(rows[:, :, 0], epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
-    return found.k, found.q_1
 
 
 def shapley(bits: dict[Subset, Floats], players: int) -> Floats:

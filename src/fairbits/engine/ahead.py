@@ -1,11 +1,12 @@
 """Kernels compiled ahead: on a machine that has none yet, a second process compiles while an audit is at work.
 
-It is a fresh interpreter that knows nothing of the model but how many attributes people have: it calls the engine with
-a network of a few neurons, and its results lie in the cache on disk, where the audit finds them. The kernels that score
-people and differentiate their scores have parts in common: they are left to the audit, which needs them first. The
-others are compiled here in the order in which the audit needs them, and are left a core for it. The process says which
-kernel it is at, so that the audit waits for that one rather than compile it too. It ends with the audit: its standard
-input closes then, whatever ended the audit. What it did not get to is compiled as if it were not there.
+It is a fresh interpreter that knows nothing of the model: it calls the engine with a network of a few neurons, and its
+results lie in the cache on disk, where the audit finds them. The first ones, which score twins and compare people with
+rows, are left to the audit, which would only wait for them. The others are compiled here in the order in which the
+audit needs them, quick ones last: an audit whose search is over by then compiles those itself, while the bounds of
+boxes, which take longest, are compiled here. A core is left free for it. The process says which kernel it is at, so
+that the audit waits for that one rather than compile it too. It ends with the audit: its standard input closes then,
+whatever ended the audit. What it did not get to is compiled as if it were not there.
 """
 
 from __future__ import annotations
@@ -26,46 +27,39 @@ from fairbits.domain import Category, Encoding, Integer, Schema, Twins
 from fairbits.engine.box_layers import box_network
 from fairbits.engine.compilation import plan_of
 from fairbits.engine.distances import widest, widest_chunk
-from fairbits.engine.evaluation import classes
-from fairbits.engine.forecast import Foresight, contributions_of
+from fairbits.engine.forecast import contributions_of
+from fairbits.engine.gradient import foresight
 from fairbits.engine.interventions import accuracies, study
 from fairbits.engine.isolation import IsolationTrees, isolation_depths, walk_chunk
 from fairbits.engine.kernels.box_bounds import bound_boxes
 from fairbits.engine.kernels.box_counts import BINS
 from fairbits.engine.kernels.box_people import flipping_people
 from fairbits.engine.kernels.compiler import compiled_elsewhere, is_on_disk
+from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.interventions import accuracy_chunk, study_chunk
 from fairbits.engine.kernels.masked_twins import masked
 from fairbits.engine.kernels.moves import Domain, Outlook, change_chunk, change_some
-from fairbits.engine.kernels.scan import nearest_chunk
-from fairbits.engine.nearest import NearestRow
-from fairbits.engine.program import round_up
 from fairbits.engine.seen import Seen
 from fairbits.engine.threads import leaving_a_core
 from fairbits.models import Do, Network
 
 #: The kernels that take longest; where all are on disk, no process is started.
-SLOW = (nearest_chunk, walk_chunk, change_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
-_CODE = "from fairbits.engine.ahead import compile_all; compile_all({})"
+SLOW = (gradients_chunk, change_chunk, walk_chunk, widest_chunk, study_chunk, accuracy_chunk, bound_boxes)
+_CODE = "from fairbits.engine.ahead import compile_all; compile_all()"
 
 
 @contextlib.contextmanager
-def compiled_ahead(free: int) -> Iterator[None]:
+def compiled_ahead() -> Iterator[None]:
     """Compile what an audit of a network will need in a second process, where kernels are missing and cores are not.
 
     Results are the same with and without it.
-
-    Parameters
-    ----------
-    free
-        How many attributes are not protected.
     """
     if _cores() < 2 or not sys.executable or getattr(sys, "frozen", False) or all(map(is_on_disk, SLOW)):
         yield
         return
     try:
         process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-P", "-c", _CODE.format(free)],
+            [sys.executable, "-P", "-c", _CODE],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
     except OSError:  # no more processes allowed: the audit compiles by itself
@@ -165,18 +159,12 @@ class _Announcer(event.Listener):  # type: ignore[misc] # Numba has no types
         self._depth -= 1
 
 
-def compile_all(free: int) -> None:
-    """Compile the kernels of an audit in the order in which it needs them: the whole of the second process.
-
-    Parameters
-    ----------
-    free
-        How many attributes are not protected.
-    """
+def compile_all() -> None:
+    """Compile the kernels of an audit in the order in which it needs them: the whole of the second process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the audit, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     event.register("numba:compile", _Announcer())
-    for step in _steps(free):
+    for step in _steps():
         step()
         _announce("")
 
@@ -191,19 +179,13 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _steps(free: int) -> Iterator[Callable[[], object]]:
-    """Calls of the engine about one person of a made-up schema, whose arrays have the types of every other one.
-
-    Parameters
-    ----------
-    free
-        How many attributes are not protected: rows are compared by a kernel with as many bits to count them.
-    """
+def _steps() -> Iterator[Callable[[], object]]:
+    """Calls of the engine about one person of a made-up schema, whose arrays have the types of every other one."""
     schema = Schema(
         attributes=(
             Category(name="group", labels=("a", "b"), protected=True),
             Category(name="kind", labels=("c", "d", "e")),
-            *(Integer(name=f"amount {i}", low=0, high=9) for i in range(1, max(free, 2))),
+            Integer(name="amount", low=0, high=9),
         ),
         target="outcome",
         classes=("no", "yes"),
@@ -211,15 +193,13 @@ def _steps(free: int) -> Iterator[Callable[[], object]]:
     encoding, twins = Encoding.one_hot(schema), Twins(schema)
     shapes = [(encoding.width, 3), (3, 2), (2, 1)]
     network = Network.build([np.full(shape, 0.1) for shape in shapes], [np.zeros(width) for _, width in shapes])
-    people, dos = np.zeros((1, len(schema))), [Do(0, 0, 0.0)]
+    people, first, dos = np.zeros((1, len(schema))), np.zeros(1, np.int64), [Do(0, 0, 0.0)]
     plan, columns = plan_of(network, encoding, twins), np.array(schema.free_columns, dtype=np.int64)
     figures = {"epsilon": 0.1, "partition": "grid", "threads": 1}
 
     def propose() -> None:
-        ones = np.ones(len(columns))
-        domain = Domain(columns, ones, ones.copy(), ones.copy(), ones.astype(np.bool_))
-        inner = np.zeros((1, round_up(int(plan.program.widths[0]))), np.float32)
-        known = Foresight(np.zeros(people.shape, np.float32), inner)
+        domain = Domain(columns, np.ones(2), np.ones(2), np.ones(2), np.ones(2, np.bool_))
+        known = foresight(plan, people, first, threads=1)
         outlook, rng = Outlook(np.zeros(1), np.zeros(1), known, known), np.random.default_rng(0)
         change_some(domain, people, contributions_of(plan, columns), outlook, rng, twins=2, threads=1)
 
@@ -240,17 +220,16 @@ def _steps(free: int) -> Iterator[Callable[[], object]]:
         layers = box_network(network, schema, encoding, twins).layers
         flipping_people(layers, 0.0, np.zeros((1, 2)), np.zeros(1, np.bool_))
 
-    yield lambda: NearestRow(schema, people).find(people)
+    yield lambda: foresight(plan, people, first, threads=1)
+    yield propose
     yield walk
     yield lambda: Seen(capacity_hint=0).add(np.arange(2000, dtype=np.uint64))  # so many that it grows
-    yield propose
-    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
     yield lambda: study(network, encoding, twins, people, dos, epsilon=0.1, partition="grid", threads=1)
     yield lambda: accuracies(network, encoding, people, np.zeros(1), dos, threads=1)
-    yield lambda: classes(np.zeros((1, 2), np.float32), **figures)  # type: ignore[arg-type]
-    yield lambda: masked(np.zeros((1, 2), np.float32), np.ones((1, 2), np.bool_), **figures)  # type: ignore[arg-type]
-    yield flip
     yield bound
+    yield flip
+    yield lambda: widest(np.zeros((1, 2, 3), np.float32), threads=1)
+    yield lambda: masked(np.zeros((1, 2), np.float32), np.ones((1, 2), np.bool_), **figures)  # type: ignore[arg-type]
 
 
 __all__ = ["compile_all", "compiled_ahead"]
