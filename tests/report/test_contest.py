@@ -70,6 +70,14 @@ def test_one_run_shows_no_deviation_and_no_test(document: dict[str, Any]) -> Non
     assert page.count("<svg") == 3
 
 
+def test_the_legend_names_the_yardstick_only_where_it_ran(document: dict[str, Any]) -> None:
+    assert "</i>dice</span>" in render_contest(contest_of(document, command=""))
+    others = [{**row, "against_dice": None} for row in document["strategies"] if row["strategy"] != "dice"]
+    page = render_contest(contest_of({**document, "strategies": others}, command=""))
+    assert "</i>this strategy</span>" in page
+    assert "</i>dice</span>" not in page
+
+
 def test_nobody_found_is_said(document: dict[str, Any]) -> None:
     nothing = {"mean": 0.0, "deviation": 0.0}
     rows = [{**row, "id_cases": nothing} for row in document["strategies"]]

@@ -1,6 +1,4 @@
 from .ahead import compiled_ahead as compiled_ahead
-from .batches import spread as spread
-from .batches import writeable as writeable
 from .box_layers import BoxNetwork as BoxNetwork
 from .box_layers import box_network as box_network
 from .clock import work_time as work_time

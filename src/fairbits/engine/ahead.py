@@ -4,7 +4,7 @@ It is a fresh interpreter that knows nothing of the model: it calls the engine w
 results lie in the cache on disk, where the audit finds them. The first ones, which score twins and compare people with
 rows, are left to the audit, which would only wait for them. The others are compiled here in the order in which the
 audit needs them, quick ones last: an audit whose search is over by then compiles those itself, while the bounds of
-boxes, which take longest, are compiled here. A core is left free for it. The process says which kernel it is at, so
+boxes, which take longest, are compiled here. The audit leaves it a core. The process says which kernel it is at, so
 that the audit waits for that one rather than compile it too. It ends with the audit: its standard input closes then,
 whatever ended the audit. What it did not get to is compiled as if it were not there.
 """
